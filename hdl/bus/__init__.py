@@ -1,0 +1,1 @@
+"""Bus signatures and arbiters."""

@@ -1,0 +1,1 @@
+"""Fetch, dispatch, semaphores, faults, counters and registers."""

@@ -1,0 +1,1 @@
+"""Engines: tensor and activation."""

@@ -1,0 +1,1 @@
+"""Floating-point building blocks, parameterized by exponent and significand widths."""

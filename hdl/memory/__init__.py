@@ -1,0 +1,1 @@
+"""State buffer (SBUF) and partial-sum buffer (PSUM)."""

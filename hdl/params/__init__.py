@@ -1,0 +1,1 @@
+"""Parameters of the core: number formats, configuration, instruction set, register map."""
