@@ -49,8 +49,13 @@ class Opcode(IntEnum):
     NOP = 0x01
     """Only waits and updates."""
     SET_REGISTERS = 0x02
+    """Executes its sets."""
     LOOP = 0x03
+    """Executes its sets once, then opens a loop of ``count`` iterations whose body starts at the next
+    instruction.  A ``count`` of 0 and more than :data:`LOOP_DEPTH` open loops are illegal."""
     END_LOOP = 0x04
+    """Executes its sets, in every iteration, then goes back to the start of the body of the innermost
+    loop while iterations remain, and closes the loop otherwise.  Illegal without an open loop."""
     LOAD_STATIONARY = 0x10
     MATMUL = 0x11
     ACTIVATION = 0x20

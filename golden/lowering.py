@@ -1,0 +1,364 @@
+"""From the statements of a program to streams of instructions, one for each engine.
+
+The builder records one tree of instructions and loops.  Here every engine gets its own copy, without
+the loops it takes no part in, in which addresses that advance are kept in registers:
+
+* An address ``constant + c1 * i1 + c2 * i2`` needs a register for ``c1 * i1`` in the outer loop and one for
+  ``c1 * i1 + c2 * i2`` in the inner.  The latter starts from the former at the inner LOOP and grows by ``c2`` at
+  each END_LOOP.  Addresses with the same variable part share their registers.
+* A ring of n slots is n registers that are rotated when it advances; its value is the first of them.
+
+Assignments are collected until an instruction may see them, so that most of them ride on LOOP and END_LOOP.
+"""
+
+from dataclasses import dataclass, field
+
+from golden.affine import Affine, LoopIndex, Ring
+from golden.assembler import encode
+from golden.image import STREAM_ALIGNMENT, Image, TensorSpec, Window
+from hdl.params import isa
+from hdl.params.isa import Opcode
+
+__all__ = ["Advance", "Instruction", "Loop", "assemble"]
+
+_REGION_ALIGNMENT = 4096
+"""Program, inputs and outputs start at pages of their own."""
+_TENSOR_ALIGNMENT = 64
+
+_ADDRESSES = {
+    Opcode.LOAD_STATIONARY: ((("stationary", "offset"), ("stationary", "register")),),
+    Opcode.MATMUL: ((("moving", "offset"), ("moving", "register")),
+                    (("psum", "offset"), ("psum", "register"))),
+    Opcode.ACTIVATION: ((("src", "base"), ("src_register",)), (("dst", "base"), ("dst_register",)),
+                        (("scale",), ("scale_register",)), (("bias",), ("bias_register",))),
+    Opcode.DMA_COPY: ((("src", "base"), ("src_register",)), (("dst", "base"), ("dst_register",))),
+}
+"""Where each instruction keeps its addresses, and the register that is added to each."""
+
+
+@dataclass
+class Instruction:
+    """An instruction of one engine; its addresses may be :class:`~golden.affine.Affine`."""
+
+    engine: int
+    opcode: Opcode
+    fields: dict
+
+
+@dataclass
+class Loop:
+    """Statements that are repeated ``index.count`` times."""
+
+    index: LoopIndex
+    body: list
+
+
+@dataclass
+class Advance:
+    """Moves a ring to its next slot."""
+
+    ring: Ring
+
+
+def _get(fields, path):
+    for name in path:
+        fields = fields.get(name, 0)
+    return fields
+
+
+def _with(fields, path, value):
+    """Return ``fields`` with the entry at ``path`` replaced."""
+    name, *rest = path
+    return {**fields, name: _with(fields[name], rest, value) if rest else value}
+
+
+def _addresses(instruction):
+    """Yield (path of the address, path of its register, address) of those that are affine."""
+    for path, register in _ADDRESSES.get(instruction.opcode, ()):
+        value = _get(instruction.fields, path)
+        if isinstance(value, Affine):
+            yield path, register, value
+
+
+def _variable_part(address):
+    """Return what a register has to hold: ((symbol, coefficient), ...) without what is constant."""
+    return tuple((s, c) for s, c in address.terms.items()
+                 if (isinstance(s, LoopIndex) and s.count > 1) or (isinstance(s, Ring) and s.slots > 1))
+
+
+def _prune(body, engine):
+    """Return the statements of one engine: its instructions, the loops around them, every advance."""
+    kept = []
+    for statement in body:
+        if isinstance(statement, Loop):
+            if statement.index.count == 0:
+                continue
+            inner = _prune(statement.body, engine)
+            if inner:
+                kept += inner if statement.index.count == 1 else [Loop(statement.index, inner)]
+        elif isinstance(statement, Advance) or statement.engine == engine:
+            kept.append(statement)
+    return kept
+
+
+def _rings(body):
+    """Return the rings that the instructions of ``body`` use, in order of first use."""
+    rings = {}
+    for statement in body:
+        if isinstance(statement, Loop):
+            rings |= _rings(statement.body)
+        elif isinstance(statement, Instruction):
+            for _, _, address in _addresses(statement):
+                rings |= {s: None for s, _ in _variable_part(address) if isinstance(s, Ring)}
+    return rings
+
+
+def _without_advances(body, rings):
+    """Return ``body`` without the advances of rings that are not used, and without loops left empty."""
+    kept = []
+    for statement in body:
+        if isinstance(statement, Loop):
+            inner = _without_advances(statement.body, rings)
+            if inner:
+                kept.append(Loop(statement.index, inner))
+        elif isinstance(statement, Instruction) or statement.ring in rings:
+            kept.append(statement)
+    return kept
+
+
+def _without_idle_tail(body):
+    """Return ``body`` without the statements after its last instruction."""
+    end = len(body)
+    while end and not _has_instruction(body[end - 1]):
+        end -= 1
+    return body[:end]
+
+
+def _has_instruction(statement):
+    if isinstance(statement, Loop):
+        return any(_has_instruction(s) for s in statement.body)
+    return isinstance(statement, Instruction)
+
+
+@dataclass
+class _Lowering:
+    """Makes the stream of one engine."""
+
+    engine: int
+    tensors: dict
+    """Symbol of a tensor -> its address."""
+    stream: list = field(default_factory=list)
+    """(opcode, fields) of the instructions so far."""
+    pending: list = field(default_factory=list)
+    """Assignments (destination, source, immediate) that no instruction has executed yet."""
+    loops: list = field(default_factory=list)
+    """Indices of the open loops, outermost first."""
+    registers: dict = field(default_factory=dict)
+    """Variable part of an address -> register that holds it."""
+    rings: dict = field(default_factory=dict)
+    """Ring -> its registers, the first of which holds its value, and one more to rotate with."""
+    free: list = field(default_factory=lambda: list(range(1, isa.NUM_REGISTERS)))
+
+    def run(self, body):
+        rings = _rings(body)
+        body = _without_idle_tail(_without_advances(body, rings))
+        spare = None
+        for ring in rings:
+            if spare is None:
+                spare = self._allocate()
+            registers = [self._allocate() for _ in range(ring.slots)]
+            self.rings[ring] = (registers, spare)
+            self.pending += [(r, 0, slot * ring.stride) for slot, r in enumerate(registers) if slot]
+        self._statements(body)
+        return self.stream
+
+    def _allocate(self):
+        if not self.free:
+            raise ValueError(f"Stream of engine {self.engine} must use at most {isa.NUM_REGISTERS - 1} address "
+                             "registers: too many different address patterns are in use at once")
+        return self.free.pop(0)
+
+    def _flush(self, keep=0):
+        """Emit the pending assignments except the last ``keep``, and return these as fields."""
+        split = max(len(self.pending) - keep, 0)
+        early, late = self.pending[:split], self.pending[split:]
+        self.pending = []
+        for first in range(0, len(early), isa.NUM_SETS):
+            self.stream.append((Opcode.SET_REGISTERS, {"sets": _set_fields(early[first:first + isa.NUM_SETS])}))
+        return _set_fields(late)
+
+    def _statements(self, body):
+        for statement in body:
+            if isinstance(statement, Loop):
+                self._loop(statement)
+            elif isinstance(statement, Advance):
+                registers, spare = self.rings[statement.ring]
+                rotated = [spare, *registers, spare]
+                self.pending += [(d, s, 0) for d, s in zip(rotated, rotated[1:], strict=False)]
+            else:
+                self._instruction(statement)
+
+    def _loop(self, loop):
+        if len(self.loops) == isa.LOOP_DEPTH:
+            raise ValueError(f"Loops of engine {self.engine} must be nested at most {isa.LOOP_DEPTH} deep")
+        self.loops.append(loop.index)
+        keys = [key for key in _register_keys(loop.body, self.loops) if key[-1][0] is loop.index]
+        for key in keys:
+            parent = self.registers[key[:-1]] if key[:-1] else 0
+            self.registers[key] = self._allocate()
+            self.pending.append((self.registers[key], parent, 0))
+        self.stream.append((Opcode.LOOP, {"count": loop.index.count, "sets": self._flush(keep=isa.NUM_SETS)}))
+        self._statements(loop.body)
+        for key in keys:
+            register = self.registers.pop(key)
+            self.pending.append((register, register, key[-1][1]))
+            self.free.append(register)
+        self.stream.append((Opcode.END_LOOP, {"sets": self._flush(keep=isa.NUM_SETS)}))
+        self.free.sort()
+        self.loops.pop()
+
+    def _instruction(self, instruction):
+        self._flush()
+        fields = instruction.fields
+        for path, register_path, address in _addresses(instruction):
+            constant = address.constant + sum(c * self.tensors[s] for s, c in address.terms.items()
+                                              if s in self.tensors)
+            fields = _with(fields, path, constant)
+            variable = _variable_part(address)
+            if variable:
+                fields = _with(fields, register_path, self._register(variable))
+        self.stream.append((instruction.opcode, fields))
+
+    def _register(self, variable):
+        rings = [(s, c) for s, c in variable if isinstance(s, Ring)]
+        if rings:
+            if len(variable) > 1 or rings[0][1] != 1:
+                raise ValueError("Address must hold either one ring or loop indices, not both")
+            return self.rings[rings[0][0]][0][0]
+        return self.registers[_key(variable, self.loops)]
+
+
+def _set_fields(assignments):
+    return [{"destination": d, "source": s, "immediate": i} for d, s, i in assignments]
+
+
+def _key(variable, loops):
+    """Return the loop terms of ``variable`` ordered from the outermost loop to the innermost."""
+    return tuple(sorted(variable, key=lambda term: loops.index(term[0])))
+
+
+def _register_keys(body, loops):
+    """Return the keys, and all their beginnings, of the addresses in ``body`` that end in the innermost
+    of ``loops``, in order of first use."""
+    keys = {}
+    for statement in body:
+        if isinstance(statement, Loop):
+            keys |= dict.fromkeys(_register_keys(statement.body, [*loops, statement.index]))
+        elif isinstance(statement, Instruction):
+            for _, _, address in _addresses(statement):
+                variable = _variable_part(address)
+                if variable and not any(isinstance(s, Ring) for s, _ in variable):
+                    key = _key(variable, loops)
+                    keys |= dict.fromkeys(key[:n + 1] for n in range(len(key)))
+    return list(keys)
+
+
+# Assembly ----------------------------------------------------------------------------------------
+
+def _align(value, alignment):
+    return -(-value // alignment) * alignment
+
+
+def assemble(config, base, body, tensors):
+    """Return the image of a program.
+
+    Parameters
+    ----------
+    config : CoreConfig
+    base : int
+        Address of the header.
+    body : list
+        Statements.
+    tensors : iterable
+        Of :class:`~golden.program.DramTensor`.
+
+    Raises
+    ------
+    ValueError
+        See :meth:`golden.program.Program.build`.
+    """
+    tensors = list(tensors)
+    if base < 0 or base % _REGION_ALIGNMENT:
+        raise ValueError(f"base must be a multiple of {_REGION_ALIGNMENT}, not {base!r}")
+    engines = sorted(_engines(body))
+    pruned = {engine: _prune(body, engine) for engine in engines}
+    # The length of a stream does not depend on addresses: lower once to measure, once to encode.
+    unplaced = dict.fromkeys(tensors, 0)
+    counts = {engine: len(_Lowering(engine, unplaced).run(pruned[engine])) for engine in engines}
+    position = isa.PROGRAM_HEADER_BYTES + isa.STREAM_ENTRY_BYTES * len(engines)
+    offsets = {}
+    for engine in engines:
+        offsets[engine] = position = _align(position, STREAM_ALIGNMENT)
+        position += counts[engine] * isa.instruction_bytes(engine)
+
+    addresses, windows = {}, []
+    address = base + position
+    for kinds, write in (("constant",), False), (("input",), False), (("output", "inout", "scratch"), True):
+        start = base if not windows else _align(address, _REGION_ALIGNMENT)
+        address = max(start, address)
+        for tensor in tensors:
+            if tensor.kind in kinds:
+                addresses[tensor] = address = _align(address, _TENSOR_ALIGNMENT)
+                address += tensor.nbytes
+        if address > start:
+            windows.append(Window(start, address, read=True, write=write))
+    if address > 1 << config.axi_address_width:
+        raise ValueError(f"Program with its tensors must end below 2**{config.axi_address_width}, not at {address:#x}")
+
+    data = bytearray(windows[0].limit - base)
+    header = {"magic": isa.PROGRAM_MAGIC, "isa_version": isa.ISA_VERSION,
+              "config_hash": config.hash, "streams": len(engines)}
+    _write_fields(data, 0, isa.PROGRAM_HEADER, header)
+    for number, engine in enumerate(engines):
+        _write_fields(data, isa.PROGRAM_HEADER_BYTES + number * isa.STREAM_ENTRY_BYTES, isa.STREAM_ENTRY,
+                      {"engine": engine, "instructions": counts[engine], "offset": offsets[engine]})
+        size = isa.instruction_bytes(engine)
+        stream = _Lowering(engine, addresses).run(pruned[engine])
+        code = b"".join(encode(opcode, fields, size) for opcode, fields in stream)
+        data[offsets[engine]:offsets[engine] + len(code)] = code
+    for tensor in tensors:
+        if tensor.kind == "constant":
+            start = addresses[tensor] - base
+            data[start:start + tensor.nbytes] = tensor.data
+    return Image(
+        config=config, base=base, data=bytes(data),
+        streams={engine: (base + offsets[engine], counts[engine]) for engine in engines},
+        tensors={t.name: TensorSpec(t.name, addresses[t], t.shape, t.dtype, t.kind) for t in tensors},
+        windows=_merge(windows, config.dram_windows))
+
+
+def _engines(body):
+    engines = set()
+    for statement in body:
+        if isinstance(statement, Loop):
+            if statement.index.count:
+                engines |= _engines(statement.body)
+        elif isinstance(statement, Instruction):
+            engines.add(int(statement.engine))
+    return engines
+
+
+def _merge(windows, limit):
+    """Join neighbouring windows, the first two first, until at most ``limit`` are left."""
+    windows = list(windows)
+    while len(windows) > limit:
+        a, b = windows[:2]
+        windows[:2] = [Window(a.base, b.limit, True, a.write or b.write)]
+    return tuple(windows)
+
+
+def _write_fields(data, position, fields, values):
+    for f in fields:
+        size = f.bits // 8
+        data[position:position + size] = values[f.name].to_bytes(size, "little")
+        position += size
