@@ -1,0 +1,60 @@
+"""A component with everything below it, converted to Verilog."""
+
+from dataclasses import dataclass
+
+from scripts.export.platform import ExportPlatform
+from scripts.export.verilog import flatten_names, module_names, to_verilog
+
+__all__ = ["Design", "convert_design"]
+
+
+@dataclass(frozen=True)
+class Design:
+    """Verilog of one design.
+
+    Attributes
+    ----------
+    module : str
+        Name of the top module.
+    modules : list of str
+        Names of all modules, each defined once.
+    ports : list of (name, direction, width)
+        Ports of the top module, clock and reset included.
+    logic, sram : str
+        Verilog of everything but the memories, and of the memories (one module per size).
+    """
+
+    module: str
+    modules: list
+    ports: list
+    logic: str
+    sram: str
+
+
+def convert_design(component, name, *, prefix=""):
+    """Convert a component to Verilog in which every distinct module stands once.
+
+    Parameters
+    ----------
+    component : amaranth.lib.wiring.Component
+        Not elaborated before.
+    name : str
+        Name of the top module, without prefix.
+    prefix : str
+        Put before the name of every module, so that it clashes with nobody else's.
+
+    Returns
+    -------
+    Design
+
+    Raises
+    ------
+    ExportError
+        Yosys failed, or two modules would get the same name.
+    """
+    platform = ExportPlatform(prefix)
+    module = platform.convert(component, name)
+    text = "".join(platform.modules.values())
+    logic, sram = to_verilog(text, prefix)
+    return Design(module=module, modules=module_names(flatten_names(text)),
+                  ports=platform.ports(module), logic=logic, sram=sram)

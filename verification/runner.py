@@ -1,0 +1,234 @@
+"""Builds exported Verilog once per content and runs environments on it under cocotb."""
+
+import fcntl
+import hashlib
+import json
+import os
+import pickle
+import shutil
+import tempfile
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import cocotb
+from cocotb_tools import runner as cocotb_runner
+
+from verification.bench import BENCH_MODULE, bench_source, visible_names
+from verification.simulators import Simulator, find_simulator
+
+__all__ = ["Build", "BuildError", "SimulationError", "build", "cache_directory", "run_environments"]
+
+TIMESCALE = ("1ns", "1ns")
+TEST_MODULE = "verification.tb_environment"
+LOG_TAIL_LINES = 30
+POLL_SECONDS = 0.2
+
+VERILATOR_ARGUMENTS = (
+    # Lint has its own test; a build does not fail on style.
+    "-Wno-fatal", "-Wno-lint", "-Wno-style",
+    # Small C++ files compile in parallel and in little memory.
+    "--output-split", "20000", "--output-split-cfuncs", "2000",
+    # Memory that nobody wrote is random.
+    "--x-initial", "unique", "--x-assign", "fast",
+    "--no-timing",
+)
+
+
+class BuildError(RuntimeError):
+    """A simulator refused to compile the design; the message holds the end of its output."""
+
+
+class SimulationError(RuntimeError):
+    """A simulation ended without results; the message holds the end of its output."""
+
+
+class _Icarus(cocotb_runner.Icarus):
+    """Icarus as cocotb runs it."""
+
+    def __init__(self, simulator):
+        super().__init__()
+
+
+class _LeanVerilator(cocotb_runner.Verilator):
+    """Verilator without ``--public-flat-rw``, which slows every signal down: a control file names
+    the few that are visible."""
+
+    def __init__(self, simulator):
+        self._simulator = simulator
+        super().__init__()
+
+    def _set_env_build(self):
+        super()._set_env_build()
+        self.env.update(self._simulator.environment)
+
+    def _simulator_in_path_build_only(self):
+        self.executable = self._simulator.command
+
+    def _build_command(self):
+        compile_command, make_command = super()._build_command()
+        compile_command.remove("--public-flat-rw")
+        return [compile_command, make_command]
+
+
+_RUNNERS = {"icarus": _Icarus, "verilator": _LeanVerilator}
+
+
+@dataclass(frozen=True)
+class Build:
+    """A compiled design.
+
+    Attributes
+    ----------
+    simulator : Simulator
+    manifest : dict
+    directory : Path
+    """
+
+    simulator: Simulator
+    manifest: dict
+    directory: Path
+
+
+def cache_directory():
+    """Return where builds are kept: ``$TRNCORE_CACHE``, else ``~/.cache/trncore``."""
+    return Path(os.environ.get("TRNCORE_CACHE") or Path.home() / ".cache" / "trncore")
+
+
+def build(directory, simulator):
+    """Compile the export in ``directory`` for a simulator, unless the same content was compiled before.
+
+    Parameters
+    ----------
+    directory : path-like
+        As written by ``trncore export``.
+    simulator : str
+        ``"icarus"`` or ``"verilator"``.
+
+    Returns
+    -------
+    Build
+
+    Raises
+    ------
+    SimulatorNotFound
+        The simulator is missing.
+    BuildError
+        It does not accept the design.
+    """
+    directory = Path(directory)
+    simulator = find_simulator(simulator)
+    manifest = json.loads((directory / "manifest.json").read_text())
+    sources = {name: (directory / name).read_text() for name in manifest["files"]}
+    sources[f"{BENCH_MODULE}.v"] = bench_source(manifest)
+    if simulator.name == "verilator":
+        sources["visible.vlt"] = "`verilator_config\n" + "".join(
+            f'public_flat_rw -module "{BENCH_MODULE}" -var "{name}"\n' for name in visible_names(manifest))
+    arguments = VERILATOR_ARGUMENTS if simulator.name == "verilator" else ()
+    recipe = [simulator.name, simulator.version, simulator.command, cocotb.__version__, arguments, sources]
+    key = hashlib.sha256(json.dumps(recipe).encode()).hexdigest()[:24]
+    target = cache_directory() / "builds" / f"{manifest['top']}-{simulator.name}-{key}"
+    with _lock(target):
+        if not target.is_dir():
+            staging = Path(tempfile.mkdtemp(dir=target.parent, prefix=".build-"))
+            try:
+                _compile(simulator, sources, arguments, staging)
+                staging.rename(target)
+            finally:
+                shutil.rmtree(staging, ignore_errors=True)
+    return Build(simulator, manifest, target)
+
+
+@contextmanager
+def _lock(target):
+    """Hold the lock of one cache entry: two processes do not compile the same design."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with open(target.with_suffix(".lock"), "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _compile(simulator, sources, arguments, directory):
+    for name, text in sources.items():
+        (directory / name).write_text(text)
+    log = directory / "build.log"
+    try:
+        _RUNNERS[simulator.name](simulator).build(
+            sources=[directory / name for name in sources], hdl_toplevel=BENCH_MODULE,
+            build_args=list(arguments), build_dir=directory, timescale=TIMESCALE, log_file=log)
+    except (RuntimeError, SystemExit) as error:
+        raise BuildError(f"{simulator.name} does not compile the design: {error}\n{_tail(log)}") from None
+
+
+def run_environments(built, factories, *, progress=None):
+    """Run environments one after the other in one simulator process, with a hardware reset before each.
+
+    Parameters
+    ----------
+    built : Build
+    factories : list of callable
+        Each makes an environment (``step``, ``done``, ``result``); they are pickled.
+    progress : callable or None
+        Called now and then with (environments done, cycles of the present one).
+
+    Returns
+    -------
+    list of (bool, object)
+        For each environment ``(True, result)`` or ``(False, exception)``.
+
+    Raises
+    ------
+    SimulationError
+        The simulator broke down.
+    """
+    with tempfile.TemporaryDirectory(prefix="trncore-run-") as directory:
+        directory = Path(directory)
+        (directory / "request.pickle").write_bytes(pickle.dumps((built.manifest, factories)))
+        log = directory / "run.log"
+        with _reported(directory / "progress", progress):
+            try:
+                _RUNNERS[built.simulator.name](built.simulator).test(
+                    test_module=TEST_MODULE, hdl_toplevel=BENCH_MODULE, hdl_toplevel_lang="verilog",
+                    build_dir=built.directory, test_dir=directory, results_xml=str(directory / "results.xml"), log_file=log, timescale=TIMESCALE,
+                    extra_env={"TRNCORE_RUN_DIRECTORY": str(directory)})
+            except (RuntimeError, SystemExit):
+                pass   # The results, or their absence, tell.
+        results = directory / "results.pickle"
+        if not results.is_file():
+            raise SimulationError(f"{built.simulator.name} ended without results:\n{_tail(log)}")
+        return pickle.loads(results.read_bytes())
+
+
+@contextmanager
+def _reported(file, progress):
+    """Call ``progress`` with the numbers in ``file`` while the body runs."""
+    if progress is None:
+        yield
+        return
+    stop = threading.Event()
+
+    def watch():
+        while not stop.wait(POLL_SECONDS):
+            try:
+                done, cycles = file.read_text().split()
+            except (OSError, ValueError):
+                continue   # Not there yet, or half written.
+            progress(int(done), int(cycles))
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _tail(log):
+    """The last lines of a log file."""
+    try:
+        lines = log.read_text(errors="replace").splitlines()
+    except OSError:
+        return ""
+    return "\n".join(lines[-LOG_TAIL_LINES:])
