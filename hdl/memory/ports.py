@@ -3,7 +3,11 @@
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["LANE_BITS", "ReadPortSignature", "WritePortSignature", "WriteMode", "offset_bits"]
+from hdl.array.ports import DTYPE_BITS
+from hdl.params.core_config import WEIGHTS_PER_CYCLE
+
+__all__ = ["LANE_BITS", "ReadPortSignature", "WritePortSignature", "WriteMode", "offset_bits",
+           "moving_command_layout", "stationary_command_layout", "psum_command_layout"]
 
 LANE_BITS = 32
 
@@ -81,3 +85,41 @@ class WritePortSignature(wiring.Signature):
                 "lane_mask": partitions,
                 "size": 2}))),
         })
+
+
+def moving_command_layout(config):
+    """What the tensor engine asks of SBUF for one column of the moving operand.
+
+    ``offset``: byte offset of the element, the same in every partition; ``start``: partition that feeds
+    row 0 of the array; ``k``: rows that hold an operand, at least 1; ``swap``: the PEs take their shadow
+    weights before they multiply; ``dtype``.
+    """
+    return data.StructLayout({
+        "offset": offset_bits(config.sbuf_bytes), "start": range(config.partitions),
+        "k": range(config.rows + 1), "swap": 1, "dtype": DTYPE_BITS})
+
+
+def stationary_command_layout(config):
+    """What the tensor engine asks of SBUF for the weights of up to four neighbouring columns.
+
+    ``offset``: its row holds all elements; the byte in the row is where the element of the group's
+    first column lies or would lie (modulo the row), the others follow upwards without gap;
+    ``start``, ``k``, ``dtype`` as for the moving operand; ``hops``: number of the group of columns;
+    ``mask``: which columns of the group are meant; ``last``: the load ends with it.
+    """
+    return data.StructLayout({
+        "offset": offset_bits(config.sbuf_bytes), "start": range(config.partitions),
+        "k": range(config.rows + 1), "hops": range(config.groups), "mask": WEIGHTS_PER_CYCLE,
+        "dtype": DTYPE_BITS, "last": 1})
+
+
+def psum_command_layout(config):
+    """Where PSUM puts the sums of one moving column.
+
+    ``offset``: byte offset of the float32 word, the same in every partition; ``accumulate``: add to
+    the word instead of overwriting it; ``m``: columns (partitions) that are written, at least 1;
+    ``last``: the matmul ends with it.
+    """
+    return data.StructLayout({
+        "offset": offset_bits(config.psum_bytes), "accumulate": 1, "m": range(config.cols + 1),
+        "last": 1})
