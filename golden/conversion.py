@@ -22,7 +22,8 @@ _REAL_DTYPES = tuple(dict.fromkeys(
 
 def canonical(x, fmt):
     """Overwrite every NaN of array ``x`` (format ``fmt``) in place with the format's one NaN."""
-    nan = np.isnan(x)
+    with np.errstate(invalid="ignore"):
+        nan = np.isnan(x)
     if nan.any():
         to_bits(x)[nan] = fmt.nan_code
     return x

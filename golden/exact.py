@@ -50,9 +50,12 @@ def encode(value, fmt, saturate=False):
 
 def _round_magnitude(value, fmt):
     """Return the word of ``value`` >= 0 on the unbounded grid of ``fmt``: codes are consecutive."""
-    exponent = fmt.min_exponent
-    while value >= Fraction(2) ** (exponent + 1):
-        exponent += 1
+    if value == 0:
+        return 0
+    exponent = value.numerator.bit_length() - value.denominator.bit_length()
+    if value < Fraction(2) ** exponent:
+        exponent -= 1
+    exponent = max(exponent, fmt.min_exponent)
     units = round(value / Fraction(2) ** (exponent - fmt.fraction_bits))     # half to even
     return (((exponent - fmt.min_exponent) << fmt.fraction_bits) + units) << fmt.low_zero_bits
 

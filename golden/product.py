@@ -198,8 +198,8 @@ def split_float32(v):
 
     Zero, Inf and NaN go whole into ``hi``; where ``lo`` is zero it does not exist.
     """
-    fraction, exponent = np.frexp(v)
-    hi = np.ldexp(np.trunc(np.ldexp(fraction, _HI_BITS)), exponent - _HI_BITS)
-    hi = np.where(np.isfinite(v), np.copysign(hi, v), v)
     with np.errstate(invalid="ignore"):
+        fraction, exponent = np.frexp(v)
+        hi = np.ldexp(np.trunc(np.ldexp(fraction, _HI_BITS)), exponent - _HI_BITS)
+        hi = np.where(np.isfinite(v), np.copysign(hi, v), v)
         return hi, np.where(np.isfinite(v), v - hi, np.float32(0))
