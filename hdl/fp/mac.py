@@ -1,7 +1,7 @@
 """Fused multiply-accumulate with one rounding (``spec/numerics.md`` section 2)."""
 
 from amaranth import *
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.fp.shift import normalize, shift_right_sticky
@@ -10,7 +10,7 @@ from hdl.params.formats import lookup
 __all__ = ["MultiplyAccumulate"]
 
 _CUTS = {1: (4,), 2: (2, 4), 3: (1, 2, 4), 4: (1, 2, 3, 4)}
-"""By latency: after which of the stages multiply, add, normalize, round there are registers."""
+"""By latency: which of the four stages end in registers."""
 
 
 class MultiplyAccumulate(wiring.Component):
@@ -18,6 +18,15 @@ class MultiplyAccumulate(wiring.Component):
 
     Subnormals, signed zeros, infinities and NaN are those of IEEE 754; every NaN that comes out is
     the format's quiet NaN.  Latency ``latency`` cycles, one operation a cycle.
+
+    Product and accumulator meet in a *frame* of bits, whose top bit is worth ``2 ** (field - bias)``.
+    The accumulator's integer bit lies there, and the product, which is in [1, 4) and never
+    normalized, has its 2 there.  The operand with the larger field stays, the other is shifted
+    right, and what it loses becomes a sticky bit below the frame.  The frame is long enough
+
+    * for operands that can cancel, the product's field at most 2 larger or the accumulator's at
+      most 1: none of their bits is lost;
+    * for all others, whose sum has at most two leading zeros: there still is a bit for rounding.
 
     Parameters
     ----------
@@ -61,124 +70,150 @@ class MultiplyAccumulate(wiring.Component):
             "acc": In(accumulator.width), "o": Out(accumulator.width)})
 
     def elaborate(self, platform):
-        # Product and accumulator meet in a frame: `frame_bits` bits, of which the top one is worth
-        # 2 ** (field - bias).  The accumulator's integer bit lies there, and the product, which is
-        # in [1, 4) and never normalized, has its 2 there.  The operand with the larger field stays,
-        # the other is shifted right, and what it loses becomes a sticky bit below the frame.  The
-        # frame is long enough for
-        # * operands that can cancel (the product's field at most 2 larger, or the accumulator's at
-        #   most 1): none of their bits is lost;
-        # * all others: their sum, which has at most two leading zeros, still has a bit for rounding.
-        #
-        # Where the difference is negative, its magnitude is ~difference + 1.  That 1 waits until
-        # rounding, which has an incrementer anyway; until then ones follow ~difference for ever.
         m = Module()
-        x, w, fmt = self.x, self.w, self.accumulator
-        precision = fmt.significand_bits
-        product_bits = self.x_format.significand_bits + self.w_format.significand_bits
-        frame_bits = max(precision + 3, product_bits + 1)
-        after_multiply, after_add, after_normalize, after_round = (
-            m.d["sync" if stage in _CUTS[self.latency] else "comb"] for stage in (1, 2, 3, 4))
-
-        # Multiply; compare exponents; find special results.
-
-        acc = self.acc
-        acc_fraction, acc_field, acc_sign = acc[:precision - 1], acc[precision - 1:-1], acc[-1]
-        acc_normal = acc_field.any()
-        acc_special = acc_field.all()
-        product_sign = (x.sign ^ w.sign) | self.skip
-        product_special = (x.special | w.special) & ~self.skip
-        product_normal = x.significand[-1] & w.significand[-1]
-
-        # Exponents are compared as signed numbers: a field is an exponent plus 2 ** (bits - 1), so
-        # the conversion inverts the top bit.
-        field = Cat(acc_field[0] | ~acc_normal, acc_field[1:])
-        product_exponent = Signal((x.exponent + w.exponent).shape())
-        acc_exponent = Cat(field[:-1], ~field[-1]).as_signed()
-        distance = Signal((acc_exponent - product_exponent).shape())
-        m.d.comb += [
-            product_exponent.eq(x.exponent + w.exponent),
-            distance.eq(acc_exponent - product_exponent)]
-        product_larger = distance[-1] & product_normal
-        # The number of places to shift, less one if the product's field is the larger.
-        places = distance[:-1] ^ distance[-1].replicate(len(distance) - 1)
-        shift_bits = min(frame_bits.bit_length(), len(places))
-        max_field = (1 << (fmt.exponent_bits - 1)) + max(
-            (1 << (fmt.exponent_bits - 1)) - 1, self.x_format.max_exponent + self.w_format.max_exponent)
-
-        opposite = acc_sign ^ product_sign
-        product = Signal(product_bits)
-        addend = Signal(precision)
-        swap = Signal()
-        shift = Signal(shift_bits)
-        frame_field = Signal(range(max_field + 1))
-        sign, subtract, special, nan = Signal(), Signal(), Signal(), Signal()
-        is_nan = (acc_special & acc_fraction.any()) | (product_special & (
-            ~product_normal | (acc_special & opposite)))
-        after_multiply += [
-            product.eq(x.significand * w.significand),
-            addend.eq(Cat(acc_fraction, acc_normal)),
-            swap.eq(product_larger),
-            shift.eq(places[:shift_bits] | places[shift_bits:].any().replicate(shift_bits)),
-            frame_field.eq(Mux(product_larger,
-                               product_exponent + (1 << (fmt.exponent_bits - 1)), field)),
-            special.eq(acc_special | product_special),
-            nan.eq(is_nan),
-            sign.eq(~is_nan & Mux(product_special | (product_larger & ~acc_special),
-                                  product_sign, acc_sign)),
-            subtract.eq(opposite & ~(acc_special | product_special))]
-
-        # Align and add.
-
-        def at_top(value):
-            return Cat(Const(0, frame_bits - len(value)), value)
-
-        larger = Mux(swap, at_top(product), at_top(addend))
-        smaller = Mux(swap, at_top(addend)[1:], at_top(product))
-        aligned = shift_right_sticky(m, smaller, shift, name="aligned")
-        # One bit more at the bottom makes the carry in.
-        total = Signal(frame_bits + 3)
-        add_field, add_sign, add_subtract = Signal.like(frame_field), Signal(), Signal()
-        add_special, add_nan = Signal(), Signal()
-        after_add += [
-            total.eq(Cat(subtract, C(0, 1), larger)
-                     + Cat(subtract, aligned ^ subtract.replicate(len(aligned)))),
-            add_field.eq(frame_field), add_sign.eq(sign), add_subtract.eq(subtract),
-            add_special.eq(special), add_nan.eq(nan)]
-
-        # Normalize.  The top bit is now the carry, one place above the frame's field.
-
-        negative = Signal()
-        magnitude = Signal(frame_bits + 2)
-        carry = total[-1]
-        m.d.comb += [
-            negative.eq(add_subtract & ~carry),
-            magnitude.eq(Cat(total[1:-1] ^ negative.replicate(frame_bits + 1), carry & ~add_subtract))]
-        zero = ~(total[1:-1].any() | (carry & ~add_subtract))
-        shifted, count = normalize(m, magnitude, limit=add_field, fill=negative, name="normal")
-        significand, tail = shifted[-precision:], shifted[:-precision]
-        round_bit = tail[-1]
-        sticky = (tail[:-1] ^ negative.replicate(len(tail) - 1)).any()
-        norm_significand, norm_field = Signal(precision), Signal.like(frame_field)
-        round_up, norm_sign, norm_special, norm_nan = Signal(), Signal(), Signal(), Signal()
-        odd = significand[0]
-        after_normalize += [
-            norm_significand.eq(significand),
-            # One less than the number's field, and 0 for a subnormal: the integer bit adds one.
-            norm_field.eq(Mux(zero, 0, add_field - count)),
-            round_up.eq(Mux(negative, round_bit | (odd & ~sticky), round_bit & (odd | sticky))),
-            norm_sign.eq((add_sign ^ negative) & ~(zero & add_subtract)),
-            norm_special.eq(add_special), norm_nan.eq(add_nan)]
-
-        # Round and pack.
-
-        rounded = Signal(precision + len(frame_field))
-        m.d.comb += rounded.eq(Cat(norm_significand[:-1], norm_field)
-                               + Cat(round_up, C(0, precision - 2), norm_significand[-1]))
-        fraction, result_field = rounded[:precision - 1], rounded[precision - 1:]
-        infinite = norm_special | (result_field >= fmt.exponent_mask)
-        after_round += self.o.eq(Cat(
-            Mux(infinite, Cat(C(0, precision - 2), norm_nan), fraction),
-            result_field[:fmt.exponent_bits] | infinite.replicate(fmt.exponent_bits),
-            norm_sign))
+        value = None
+        stages = {"multiply": self._multiply, "add": self._add,
+                  "normalize": self._normalize, "round": self._round}
+        for number, (name, build) in enumerate(stages.items(), 1):
+            m.submodules[name] = stage = Module()
+            value = build(stage, stage.d["sync" if number in _CUTS[self.latency] else "comb"], value)
         return m
+
+    # Widths -------------------------------------------------------------------------------------
+
+    @property
+    def _precision(self):
+        """Bits of the accumulator's significand."""
+        return self.accumulator.significand_bits
+
+    @property
+    def _product_bits(self):
+        return self.x_format.significand_bits + self.w_format.significand_bits
+
+    @property
+    def _frame_bits(self):
+        return max(self._precision + 3, self._product_bits + 1)
+
+    @property
+    def _product_field(self):
+        """Field of a frame whose top bit is worth 2: one more than the bias, a power of two."""
+        return self.accumulator.bias + 1
+
+    @property
+    def _fields(self):
+        """All fields that a frame can have."""
+        largest_product = self.x_format.max_exponent + self.w_format.max_exponent
+        return range(max(largest_product + self._product_field, self.accumulator.exponent_mask) + 1)
+
+    # Stages: each builds its logic into `m`, assigns its result in domain `d` and returns it. -----
+
+    def _multiply(self, m, d, _):
+        """Multiply the significands, compare the exponents, find special results."""
+        x, w = self.x, self.w
+        fraction, field, acc_sign = (self.acc[:self._precision - 1],
+                                     self.acc[self._precision - 1:-1], self.acc[-1])
+        product_exponent = x.exponent + w.exponent
+        acc_normal = field.any()
+        acc_field = Cat(field[0] | ~acc_normal, field[1:])
+        # Fields are compared as signed exponents, which for the accumulator inverts one bit.
+        acc_exponent = Cat(acc_field[:-1], ~acc_field[-1]).as_signed()
+        distance = Signal((acc_exponent - product_exponent).shape())
+        m.d.comb += distance.eq(acc_exponent - product_exponent)
+        product_exists = x.significand[-1] & w.significand[-1]
+        product_larger = distance[-1] & product_exists
+        # Places to shift, less one if the product's field is the larger.
+        places = distance[:-1] ^ distance[-1].replicate(len(distance) - 1)
+        shift_bits = min(len(places), self._frame_bits.bit_length())
+
+        product_sign = (x.sign ^ w.sign) | self.skip
+        opposite = product_sign ^ acc_sign
+        acc_special = field.all()
+        product_special = (x.special | w.special) & ~self.skip
+        special = acc_special | product_special
+        nan = (acc_special & fraction.any()) | (
+            product_special & (~product_exists | (acc_special & opposite)))
+
+        o = Signal(data.StructLayout({
+            "product": self._product_bits, "addend": self._precision, "product_larger": 1,
+            "shift": shift_bits, "field": Shape.cast(self._fields),
+            "sign": 1, "subtract": 1, "special": 1, "nan": 1}))
+        d += [
+            o.product.eq(x.significand * w.significand),
+            o.addend.eq(Cat(fraction, acc_normal)),
+            o.product_larger.eq(product_larger),
+            o.shift.eq(places[:shift_bits] | places[shift_bits:].any().replicate(shift_bits)),
+            o.field.eq(Mux(product_larger, product_exponent + self._product_field, acc_field)),
+            o.sign.eq(~nan & Mux(product_special | (product_larger & ~acc_special),
+                                 product_sign, acc_sign)),
+            o.subtract.eq(opposite & ~special),
+            o.special.eq(special),
+            o.nan.eq(nan)]
+        return o
+
+    def _add(self, m, d, i):
+        """Align the operand with the smaller field; add or subtract."""
+        def at_top(value):
+            return Cat(C(0, self._frame_bits - len(value)), value)
+
+        larger = Mux(i.product_larger, at_top(i.product), at_top(i.addend))
+        smaller = Mux(i.product_larger, at_top(i.addend)[1:], at_top(i.product))
+        aligned = shift_right_sticky(m, smaller, i.shift, name="align")
+
+        o = Signal(data.StructLayout({
+            "total": len(aligned), "carry": 1,
+            "field": i.field.shape(), "sign": 1, "subtract": 1, "special": 1, "nan": 1}))
+        d += [
+            # The bit below all others makes the carry in.
+            Cat(o.total, o.carry).eq((
+                Cat(i.subtract, C(0, 1), larger)
+                + Cat(i.subtract, aligned ^ i.subtract.replicate(len(aligned))))[1:]),
+            o.field.eq(i.field),
+            o.sign.eq(i.sign),
+            o.subtract.eq(i.subtract),
+            o.special.eq(i.special),
+            o.nan.eq(i.nan)]
+        return o
+
+    def _normalize(self, m, d, i):
+        """Bring the leading one to the top; decide how to round.
+
+        The magnitude of a negative difference is ``~total + 1``.  The 1 is added with the rounding,
+        which has an incrementer anyway; up to there ones follow ``~total`` for ever.
+        """
+        negative = i.subtract & ~i.carry
+        carry = i.carry & ~i.subtract
+        zero = ~(i.total.any() | carry)
+        magnitude = Signal(len(i.total) + 1)
+        m.d.comb += magnitude.eq(Cat(i.total ^ negative.replicate(len(i.total)), carry))
+        # The top bit is the carry, one place above the frame, so a shift by `field` places ends
+        # with the integer bit of a subnormal at the top.
+        shifted, count = normalize(m, magnitude, limit=i.field, fill=negative, name="shift")
+        tail, significand = shifted[:-self._precision], shifted[-self._precision:]
+        half, odd = tail[-1], significand[0]
+        beyond = (tail[:-1] ^ negative.replicate(len(tail) - 1)).any()
+
+        o = Signal(data.StructLayout({
+            "significand": self._precision, "field": i.field.shape(), "round_up": 1,
+            "sign": 1, "special": 1, "nan": 1}))
+        d += [
+            o.significand.eq(significand),
+            # One less than the field of the result: the integer bit, which a subnormal lacks, adds 1.
+            o.field.eq(Mux(zero, 0, i.field - count)),
+            o.round_up.eq(Mux(negative, half | (odd & ~beyond), half & (odd | beyond))),
+            o.sign.eq((i.sign ^ negative) & ~(zero & i.subtract)),
+            o.special.eq(i.special),
+            o.nan.eq(i.nan)]
+        return o
+
+    def _round(self, m, d, i):
+        """Round and pack."""
+        fraction_bits = self._precision - 1
+        rounded = Signal(fraction_bits + len(i.field) + 1)
+        m.d.comb += rounded.eq(Cat(i.significand[:-1], i.field)
+                               + Cat(i.round_up, C(0, fraction_bits - 1), i.significand[-1]))
+        fraction, field = rounded[:fraction_bits], rounded[fraction_bits:]
+        infinite = i.special | (field >= self.accumulator.exponent_mask)
+        d += self.o.eq(Cat(
+            Mux(infinite, Cat(C(0, fraction_bits - 1), i.nan), fraction),
+            field[:self.accumulator.exponent_bits] | infinite.replicate(self.accumulator.exponent_bits),
+            i.sign))

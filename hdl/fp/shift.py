@@ -1,4 +1,8 @@
-"""The two shifters of floating-point addition; functions that build into the caller's module."""
+"""The two shifters of floating-point addition.
+
+Functions that build into the caller's module, as a submodule of their own: a simulator then
+evaluates them only when their inputs change.
+"""
 
 from amaranth import *
 
@@ -10,8 +14,7 @@ def normalize(m, value, *, limit=None, fill=C(0, 1), name):
 
     Each level looks at the bits that it would shift out, from the largest power of two down, so no
     separate leading-zero counter is needed.  The limit costs a few gates a level: a level may shift
-    if its bit of the limit is one; and once a level could have shifted and need not, the limit is
-    larger than all that the levels below can shift.
+    if its bit of the limit is one, or if a higher bit of the limit was not needed.
 
     Parameters
     ----------
@@ -23,7 +26,7 @@ def normalize(m, value, *, limit=None, fill=C(0, 1), name):
     fill : Value
         The bit that enters at the bottom.
     name : str
-        Prefix of the signals' names.
+        Name of the submodule.
 
     Returns
     -------
@@ -31,25 +34,26 @@ def normalize(m, value, *, limit=None, fill=C(0, 1), name):
         ``value`` shifted left by ``count``.  Where no bit is one, ``count`` is the limit or
         ``2 ** len(count) - 1``, whichever is smaller.
     """
+    m.submodules[name] = inner = Module()
     levels = (len(value) - 1).bit_length()
-    count = []
-    free = None if limit is None else limit[levels:].any()
+    count = Signal(levels)
+    # Bit k: a bit of the limit above k was not needed.
+    free = Signal(levels)
+    if limit is not None:
+        inner.d.comb += free[-1].eq(limit[levels:].any())
     for level in reversed(range(levels)):
         step = 1 << level
-        blank = ~value[-step:].any()
-        shift = blank if limit is None else blank & (free | limit[level])
-        shifted = Signal(len(value), name=f"{name}_{step}")
-        counted = Signal(name=f"{name}_by_{step}")
-        m.d.comb += [
-            shifted.eq(Mux(shift, Cat(fill.replicate(step), value[:-step]), value)),
-            counted.eq(shift)]
+        shift = ~value[-step:].any()
+        if limit is not None:
+            shift = shift & (limit[level] | free[level])
+        shifted = Signal(len(value), name=f"by_{step}")
+        inner.d.comb += [
+            count[level].eq(shift),
+            shifted.eq(Mux(shift, Cat(fill.replicate(step), value[:-step]), value))]
         if limit is not None and level:
-            next_free = Signal(name=f"{name}_free_{step}")
-            m.d.comb += next_free.eq(free | (limit[level] & ~blank))
-            free = next_free
+            inner.d.comb += free[level - 1].eq(free[level] | (limit[level] & value[-step:].any()))
         value = shifted
-        count.insert(0, counted)
-    return value, Cat(count)
+    return value, count
 
 
 def shift_right_sticky(m, value, amount, *, name):
@@ -61,20 +65,19 @@ def shift_right_sticky(m, value, amount, *, name):
         Receives combinational logic.
     value, amount : Value
     name : str
-        Prefix of the signals' names.
+        Name of the submodule.
 
     Returns
     -------
     Value
         One bit longer than ``value``: bit 0, *sticky*, is one if a one was shifted out.
     """
-    sticky = Const(0, 1)
+    m.submodules[name] = inner = Module()
+    value = Cat(C(0, 1), value)
     for level in reversed(range(len(amount))):
         step = 1 << level
-        shifted = Signal(len(value), name=f"{name}_{step}")
-        next_sticky = Signal(name=f"{name}_sticky_{step}")
-        m.d.comb += [
-            shifted.eq(Mux(amount[level], value[step:], value)),
-            next_sticky.eq(sticky | (amount[level] & value[:step].any()))]
-        value, sticky = shifted, next_sticky
-    return Cat(sticky, value)
+        shifted = Signal(len(value), name=f"by_{step}")
+        inner.d.comb += shifted.eq(
+            Mux(amount[level], Cat(value[:step + 1].any(), value[step + 1:]), value))
+        value = shifted
+    return value
