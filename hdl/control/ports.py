@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 from hdl.params import isa, registers
 
 __all__ = ["fields_layout", "instruction_layout", "updates_layout", "fault_layout", "issue_layout",
-           "windows_layout", "EngineState", "EngineSignature"]
+           "windows_layout", "engine_number", "EngineState", "EngineSignature"]
 
 PC_BITS = 32
 
@@ -40,6 +40,13 @@ def fault_layout(address_width=64):
 def issue_layout(engine):
     """An instruction on its way into engine number ``engine``: its bits and its index (pc)."""
     return data.StructLayout({"bits": 8 * isa.instruction_bytes(engine), "pc": PC_BITS})
+
+
+def engine_number(name):
+    """Number (:class:`hdl.params.isa.EngineId`) of the engine that ``CoreConfig.engines`` calls ``name``."""
+    if name.startswith("dma"):
+        return isa.EngineId.DMA0 + int(name.removeprefix("dma"))
+    return int(isa.EngineId[name.upper()])
 
 
 def windows_layout(config):

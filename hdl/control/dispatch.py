@@ -1,0 +1,209 @@
+"""Starts instructions: semaphore waits, NOP, and who is where."""
+
+from amaranth import *
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl import hierarchy
+from hdl.control.in_flight import InFlight
+from hdl.control.ports import (PC_BITS, EngineState, engine_number, fields_layout, issue_layout,
+                               updates_layout)
+from hdl.control.semaphores import acquisition_layout, values_layout
+from hdl.params import isa
+
+__all__ = ["Dispatch", "wait_layout"]
+
+
+def wait_layout():
+    """What the head of a queue waits for."""
+    return data.StructLayout({"semaphore": 8, "value": 8})
+
+
+class Dispatch(wiring.Component):
+    """Hands the head of every queue to its engine once its waits are satisfied.
+
+    An instruction without waits passes without delay, one with waits in the first cycle in which the
+    semaphores allow it; from then on it stays offered.  CONSUME subtracts in that very cycle.  Over all
+    engines at most one instruction a cycle consumes, the lowest engine first.
+
+    A NOP ends here.  Its updates come after those of the instructions before it: it waits until these are
+    complete.  Without updates it takes one cycle.
+
+    Parameters
+    ----------
+    config : hdl.params.core_config.CoreConfig
+
+    Members
+    -------
+    Bit or element n of every member belongs to ``config.engines[n]``.
+
+    clear : In(1)
+        Start over; every engine is idle.
+    go : In(1)
+        Instructions may start.
+    stop : In
+        Bit per engine that may start nothing more.
+    finished : In
+        Bit per engine: no further instruction will come into its queue.
+    i_* : In(stream)
+        The queue of engine ``*``.
+    o_* : Out(stream)
+        To engine ``*``.
+    complete, updates, idle, state : In
+        As the engines show them (:class:`hdl.control.ports.EngineSignature`).
+    semaphores : In
+        Present values.
+    done, done_updates : Out
+        Bit per engine: an instruction or a NOP is complete, with these updates.
+    acquire, acquired : Out
+        The instruction that starts subtracts this.
+    dispatched, dispatched_pc : Out
+        Bit per engine: it takes an instruction (or a NOP); the index of the one at the head.
+    last_pc : Out
+        Index of the last instruction taken.
+    done_pc : Out
+        Index of the instruction that was complete in the cycle before.
+    waiting, wait : Out
+        Bit per engine: its head waits, and for this.
+    drained : Out
+        Bit per engine: its queue is empty and everything it took is complete.
+    over, stuck : Out
+        Bit per engine: drained and finished; idle behind a wait.
+    refined_state : Out
+        State with the reason why an idle engine has nothing to do.
+    """
+
+    def __init__(self, config):
+        self.config = config
+        engines = len(config.engines)
+        pcs = data.ArrayLayout(PC_BITS, engines)
+        updates = data.ArrayLayout(updates_layout(), engines)
+        states = data.ArrayLayout(EngineState, engines)
+        streams = {}
+        for name in config.engines:
+            queue = stream.Signature(issue_layout(engine_number(name)))
+            streams |= {f"i_{name}": In(queue), f"o_{name}": Out(queue)}
+        super().__init__({
+            "clear": In(1),
+            "go": In(1),
+            "stop": In(engines),
+            "finished": In(engines),
+            **streams,
+            "complete": In(engines),
+            "updates": In(updates),
+            "idle": In(engines),
+            "state": In(states),
+            "semaphores": In(values_layout(config)),
+            "done": Out(engines),
+            "done_updates": Out(updates),
+            "acquire": Out(1),
+            "acquired": Out(acquisition_layout()),
+            "dispatched": Out(engines),
+            "dispatched_pc": Out(pcs),
+            "last_pc": Out(pcs),
+            "done_pc": Out(pcs),
+            "waiting": Out(engines),
+            "wait": Out(data.ArrayLayout(wait_layout(), engines)),
+            "drained": Out(engines),
+            "over": Out(engines),
+            "stuck": Out(engines),
+            "refined_state": Out(states),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        acquiring = Signal(len(self.config.engines))
+        for n, name in enumerate(self.config.engines):
+            self._dispatch(m, platform, n, name, acquiring)
+        return m
+
+    def _dispatch(self, m, platform, n, name, acquiring):
+        """Logic of engine ``n``; ``acquiring``: bit per engine that wants to consume now."""
+        queue = getattr(self, f"i_{name}")
+        engine = getattr(self, f"o_{name}")
+        in_flight = InFlight()
+        hierarchy.place(m, platform, f"in_flight_{name}", in_flight)
+
+        header_layout = fields_layout(isa.HEADER)
+        header = data.View(header_layout, queue.payload.bits[:header_layout.size])
+
+        # Waits.  Two that consume the same semaphore need the sum.
+        met = Signal(isa.NUM_WAITS, name=f"met_{name}")
+        consumes = Signal(isa.NUM_WAITS, name=f"consumes_{name}")
+        for k, wait in enumerate(header.waits):
+            value = self.semaphores.as_value().word_select(wait.semaphore, isa.SEMAPHORE_MAX.bit_length())
+            needed = wait.value
+            for other, consumed in zip(header.waits[:k], consumes, strict=False):
+                shared = consumed & consumes[k] & (other.semaphore == wait.semaphore)
+                needed = needed + Mux(shared, other.value, 0)
+            m.d.comb += [
+                met[k].eq((wait.mode == isa.WaitMode.NONE) | (value >= needed)),
+                consumes[k].eq(wait.mode == isa.WaitMode.CONSUME),
+            ]
+
+        offered = Signal(name=f"offered_{name}")  # Its turn to start, waits aside.
+        granted = Signal(name=f"granted_{name}")  # Its waits were satisfied in an earlier cycle.
+        starts = Signal(name=f"starts_{name}")
+        take = Signal(name=f"take_{name}")
+        first = Signal(name=f"first_{name}")  # No engine with a lower number consumes now.
+        m.d.comb += [
+            offered.eq(queue.valid & self.go & ~self.stop[n]),
+            acquiring[n].eq(offered & ~granted & met.all() & consumes.any()),
+            first.eq(~acquiring[:n].any()),
+            starts.eq(offered & (granted | (met.all() & (first | ~consumes.any())))),
+            self.waiting[n].eq(offered & ~granted & ~met.all()),
+        ]
+        m.d.sync += granted.eq(starts & ~take)
+        with m.If(acquiring[n] & first):
+            m.d.comb += self.acquire.eq(1)
+            for amount, wait, consume in zip(self.acquired, header.waits, consumes, strict=True):
+                m.d.comb += [amount.semaphore.eq(wait.semaphore), amount.value.eq(Mux(consume, wait.value, 0))]
+        with m.If(self.waiting[n]):
+            for k in reversed(range(isa.NUM_WAITS)):
+                with m.If(~met[k]):
+                    m.d.comb += [self.wait[n].semaphore.eq(header.waits[k].semaphore),
+                                 self.wait[n].value.eq(header.waits[k].value)]
+
+        # The instruction goes to the engine, a NOP nowhere.
+        is_nop = Signal(name=f"is_nop_{name}")
+        updates_nothing = Signal(name=f"updates_nothing_{name}")
+        nop_done = Signal(name=f"nop_done_{name}")
+        to_engine = Signal(name=f"to_engine_{name}")
+        m.d.comb += [
+            is_nop.eq(header.opcode == isa.Opcode.NOP),
+            updates_nothing.eq(~Cat(update.mode != isa.UpdateMode.NONE for update in header.updates).any()),
+            nop_done.eq(starts & is_nop & (in_flight.empty | updates_nothing)),
+            engine.payload.eq(queue.payload),
+            engine.valid.eq(starts & ~is_nop & ~in_flight.full),
+            to_engine.eq(engine.valid & engine.ready),
+            take.eq(nop_done | to_engine),
+            queue.ready.eq(take),
+            self.dispatched[n].eq(take),
+            self.dispatched_pc[n].eq(queue.payload.pc),
+        ]
+        with m.If(take):
+            m.d.sync += self.last_pc[n].eq(queue.payload.pc)
+
+        # Completions.
+        was_nop = Signal(name=f"was_nop_{name}")
+        m.d.sync += was_nop.eq(nop_done)
+        m.d.comb += [
+            in_flight.clear.eq(self.clear),
+            in_flight.push.eq(to_engine),
+            in_flight.push_pc.eq(queue.payload.pc),
+            in_flight.pop.eq(self.complete[n]),
+            self.done[n].eq(self.complete[n] | nop_done),
+            self.done_updates[n].updates.eq(Mux(self.complete[n], self.updates[n].updates, header.updates)),
+            self.done_pc[n].eq(Mux(was_nop, self.last_pc[n], in_flight.pc)),
+            self.drained[n].eq(~queue.valid & in_flight.empty & self.idle[n]),
+            self.over[n].eq(self.finished[n] & self.drained[n]),
+            self.stuck[n].eq(self.waiting[n] & in_flight.empty & self.idle[n]),
+            self.refined_state[n].eq(self.state[n]),
+        ]
+        with m.If(self.state[n] == EngineState.IDLE):
+            with m.If(self.waiting[n]):
+                m.d.comb += self.refined_state[n].eq(EngineState.STALL_SEMAPHORE)
+            with m.Elif(queue.valid | ~self.finished[n]):
+                m.d.comb += self.refined_state[n].eq(EngineState.STALL_FETCH)
+        with m.If(self.clear):
+            m.d.sync += [granted.eq(0), was_nop.eq(0), self.last_pc[n].eq(0)]
