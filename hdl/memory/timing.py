@@ -1,5 +1,6 @@
 """Fixed latencies between the head of the tensor engine, SBUF, the array and PSUM."""
 
+from hdl.array.row import ArrayRow
 from hdl.memory.adder import DECODE_CYCLES
 
 __all__ = ["Timing"]
@@ -31,7 +32,7 @@ class Timing:
     def __init__(self, config):
         self.read = config.sram_latency + 1
         self.last_row = (config.rows - 1) * config.pe_latency
-        self.sums = self.read + config.rows * config.pe_latency
+        self.sums = self.read + ArrayRow.EDGE_LATENCY + config.rows * config.pe_latency
         self.psum_read = self.sums - config.sram_latency
         self.psum_accumulate = config.sram_latency + DECODE_CYCLES + config.pe_latency
         self.psum_write = self.psum_read + self.psum_accumulate + config.groups - 1
