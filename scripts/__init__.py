@@ -1,0 +1,1 @@
+"""What runs around the core: command line, backends, Verilog export."""
