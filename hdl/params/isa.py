@@ -16,8 +16,8 @@ from hdl.params.core_config import ISA_VERSION
 
 __all__ = ["ISA_VERSION", "EngineId", "Opcode", "Space", "Function", "ScaleMode", "BiasMode",
            "WaitMode", "UpdateMode", "FaultCode", "Field", "HEADER", "TENSOR_PATTERN",
-           "WIDE_PATTERN", "INSTRUCTIONS", "CONTROL_OPCODES", "instruction_bytes", "layout_bits",
-           "NUM_WAITS", "NUM_UPDATES", "NUM_DIMS", "NUM_REGISTERS", "NUM_SETS", "LOOP_DEPTH",
+           "WIDE_PATTERN", "CHIP_BASE", "INSTRUCTIONS", "CONTROL_OPCODES", "instruction_bytes",
+           "layout_bits", "NUM_WAITS", "NUM_UPDATES", "NUM_DIMS", "NUM_REGISTERS", "NUM_SETS", "LOOP_DEPTH",
            "SEMAPHORE_MAX", "PROGRAM_MAGIC", "PROGRAM_HEADER", "PROGRAM_HEADER_BYTES",
            "STREAM_ENTRY", "STREAM_ENTRY_BYTES"]
 
@@ -199,6 +199,13 @@ WIDE_PATTERN = (
 """Access pattern of DMA and activation, 320 bits.  In DRAM ``base`` is the byte address.  On chip it
 is ``offset | start << 32 | partitions << 40``.  An address register is added to all 64 bits in DRAM
 and to the low 32 bits on chip.  Dimensions as in ``TENSOR_PATTERN``."""
+CHIP_BASE = (
+    Field("offset", 32),
+    Field("start", 8),
+    Field("partitions", 8),
+    Field("reserved", 16),
+)
+"""``base`` of a wide pattern on chip."""
 
 _SETS = Field("sets", count=NUM_SETS, fields=(
     Field("destination", 8), Field("source", 8), Field("reserved", 16), Field("immediate", 64, signed=True)))

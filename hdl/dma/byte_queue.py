@@ -1,0 +1,180 @@
+"""The byte stream between a DMA engine's reader and writer."""
+
+from amaranth import *
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from hdl.memory.rotate import rotate_down
+
+__all__ = ["ByteQueue", "PushSignature", "TakeSignature", "byte_mask"]
+
+BYTE = data.StructLayout({"data": 8, "end": 1})
+"""What the queue stores: a byte, and whether it is the last one of its copy."""
+
+
+def byte_mask(first, count):
+    """Return a mask of ``count`` ones from bit ``first`` on, as wide as it can become."""
+    return ((Const(1) << count) - 1).as_unsigned() << first
+
+
+class PushSignature(wiring.Signature):
+    """Where bytes are put into a :class:`ByteQueue`, from the side that puts them.
+
+    Members
+    -------
+    free : In
+        Bytes that may still be claimed.
+    claim : Out
+        Bytes claimed in this cycle, at most ``free``.  What is pushed must have been claimed, in the same
+        cycle or before.
+    o : Out(stream, always ready)
+        ``count`` bytes (at least 1): the first is byte ``lane`` of ``row``, the others follow upwards, modulo the
+        row.  ``end``: the copy's last byte is the last of them.
+    """
+
+    def __init__(self, *, row_bytes, capacity):
+        super().__init__({
+            "free": In(range(capacity + 1)),
+            "claim": Out(range(row_bytes + 1)),
+            "o": Out(stream.Signature(data.StructLayout({
+                "row": 8 * row_bytes, "lane": range(row_bytes), "count": range(row_bytes + 1),
+                "end": 1}), always_ready=True)),
+        })
+
+
+class TakeSignature(wiring.Signature):
+    """Where bytes are taken from a :class:`ByteQueue`, from the side that takes them.
+
+    Members
+    -------
+    count : Out
+        Bytes wanted, at least 1.
+    lane : Out
+        Byte of ``row`` that the first one shall be; the others follow upwards, modulo the row.
+    end : Out(1)
+        The last byte wanted is the copy's last.
+    row : In
+    ready : In(1)
+        The bytes are there, and the copy ends where ``end`` says.
+    mismatch : In(1)
+        The copy ends before the last byte wanted, or does not end with it though it should.
+    take : Out(1)
+        Remove them; only while ``ready``.
+    """
+
+    def __init__(self, *, row_bytes):
+        super().__init__({
+            "count": Out(range(row_bytes + 1)),
+            "lane": Out(range(row_bytes)),
+            "end": Out(1),
+            "row": In(8 * row_bytes),
+            "ready": In(1),
+            "mismatch": In(1),
+            "take": Out(1),
+        })
+
+
+class ByteQueue(wiring.Component):
+    """A queue of bytes that takes and gives up to one row a cycle, from and to any byte lane.
+
+    Nothing is padded, so consecutive copies follow without gap; the mark at each copy's last byte keeps
+    them apart.  A ring of rows of registers between two rotators.  Latency one cycle; ``free`` grows in
+    the cycle after ``take``.
+
+    Parameters
+    ----------
+    row_bytes, rows : int
+        Powers of two; the queue holds ``rows * row_bytes`` bytes.
+
+    Members
+    -------
+    push : In(PushSignature)
+    take : In(TakeSignature)
+    """
+
+    def __init__(self, *, row_bytes, rows):
+        self.row_bytes = row_bytes
+        self.rows = rows
+        self.capacity = rows * row_bytes
+        super().__init__({
+            "push": In(PushSignature(row_bytes=row_bytes, capacity=self.capacity)),
+            "take": In(TakeSignature(row_bytes=row_bytes)),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        ring = [Signal(data.ArrayLayout(BYTE, self.row_bytes), name=f"ring{r}") for r in range(self.rows)]
+        head, tail = Signal(range(self.capacity)), Signal(range(self.capacity))
+        level = Signal(range(self.capacity + 1))
+        free = Signal(range(self.capacity + 1), init=self.capacity)
+        pushed, taken = Signal.like(self.push.o.p.count), Signal.like(self.take.count)
+        m.d.comb += [
+            pushed.eq(Mux(self.push.o.valid, self.push.o.p.count, 0)),
+            taken.eq(Mux(self.take.take, self.take.count, 0)),
+            self.push.free.eq(free),
+        ]
+        m.d.sync += [
+            tail.eq(tail + pushed),
+            head.eq(head + taken),
+            level.eq(level + pushed - taken),
+            free.eq(free - self.push.claim + taken),
+        ]
+        self._push(m, ring, tail, pushed)
+        self._take(m, ring, head, level)
+        return m
+
+    def _split(self, pointer):
+        """Return (byte lane, row) of a pointer."""
+        bits = exact_log2(self.row_bytes)
+        return pointer[:bits], pointer[bits:]
+
+    def _push(self, m, ring, tail, pushed):
+        piece = self.push.o.p
+        lane, row = self._split(tail)
+        last_lane = Signal(range(self.row_bytes))
+        amount = Signal(range(self.row_bytes))
+        m.d.comb += [last_lane.eq(piece.lane + piece.count - 1), amount.eq(piece.lane - lane)]
+        marked = [Cat(piece.row.word_select(i, 8), piece.end & (last_lane == i))
+                  for i in range(self.row_bytes)]
+        rotated = rotate_down(m, marked, amount, name="push_rotated")
+        # From the tail's lane on, over the end of its row into the next one.
+        written = Signal(2 * self.row_bytes)
+        m.d.comb += written.eq(byte_mask(lane, pushed))
+        for r, held in enumerate(ring):
+            mask = Signal(self.row_bytes, name=f"mask{r}")
+            with m.If(row == r):
+                m.d.comb += mask.eq(written[:self.row_bytes])
+            with m.Elif(row == (r - 1) % self.rows):
+                m.d.comb += mask.eq(written[self.row_bytes:])
+            for i in range(self.row_bytes):
+                with m.If(mask[i]):
+                    m.d.sync += held[i].as_value().eq(rotated[i])
+
+    def _take(self, m, ring, head, level):
+        want = self.take
+        lane, row = self._split(head)
+        this_row, next_row = Signal.like(ring[0]), Signal.like(ring[0])
+        with m.Switch(row):
+            for r in range(self.rows):
+                with m.Case(r):
+                    m.d.comb += [this_row.eq(ring[r]), next_row.eq(ring[(r + 1) % self.rows])]
+        window = [Mux(lane <= i, this_row[i].data, next_row[i].data) for i in range(self.row_bytes)]
+        amount = Signal(range(self.row_bytes))
+        m.d.comb += amount.eq(lane - want.lane)
+        m.d.comb += want.row.eq(Cat(rotate_down(m, window, amount, name="take_rotated")))
+        # Ends of copies among the bytes wanted that are there, the first byte's bit lowest.
+        marks = rotate_down(m, [Mux(lane <= i, this_row[i].end, next_row[i].end)
+                                for i in range(self.row_bytes)], lane, name="marks_rotated")
+        there = Signal.like(want.count)
+        ends, expected = Signal(self.row_bytes), Signal(self.row_bytes)
+        enough, right = Signal(), Signal()
+        m.d.comb += [
+            enough.eq(level >= want.count),
+            there.eq(Mux(enough, want.count, level)),
+            ends.eq(Cat(marks) & byte_mask(0, there)),
+            expected.eq(Mux(want.end, (Const(1) << want.count) >> 1, 0)),
+            right.eq(ends == expected),
+            want.ready.eq(enough & right),
+            want.mismatch.eq(Mux(enough, ~right, ends.any())),
+        ]
