@@ -41,14 +41,15 @@ class FetchSignature(wiring.Signature):
     -------
     request : Out(stream)
         A burst of whole beats that does not cross 4 KiB.
-    answer : In(stream)
-        :func:`answer_layout`; bursts are answered in order.
+    answer_valid, answer : In
+        :func:`answer_layout`, one beat a cycle; bursts are answered in order.
     """
 
     def __init__(self, config):
         super().__init__({
             "request": Out(stream.Signature(burst_layout(ADDRESS_BITS))),
-            "answer": In(stream.Signature(answer_layout(config), always_ready=True)),
+            "answer_valid": In(1),
+            "answer": In(answer_layout(config)),
         })
 
 
@@ -150,7 +151,7 @@ class Fetch(wiring.Component):
             m.d.comb += [answer.code.eq(isa.FaultCode.AXI_READ), answer.info.eq(bus.r.payload.resp)]
         for index, port in enumerate(self.readers):
             m.d.comb += [
-                port.answer.payload.eq(answer),
-                port.answer.valid.eq(arrived & (oldest.reader == index)),
+                port.answer.eq(answer),
+                port.answer_valid.eq(arrived & (oldest.reader == index)),
             ]
         return m

@@ -156,21 +156,21 @@ class InstructionBuffer(wiring.Component):
         under_way = Signal(range(most_bursts + 1))
         dropping = Signal(range(most_bursts + 1))
         ended = Signal()
-        m.d.comb += ended.eq(answer.valid & answer.payload.last)
+        m.d.comb += ended.eq(self.fetch.answer_valid & answer.last)
         m.d.sync += under_way.eq(under_way + ask - ended)
         with m.If(dropping == 0):
-            with m.If(answer.valid & ~failed):
-                with m.If(answer.payload.code == isa.FaultCode.NONE):
+            with m.If(self.fetch.answer_valid & ~failed):
+                with m.If(answer.code == isa.FaultCode.NONE):
                     m.d.comb += memory.write_enable.eq(1 << received[:exact_log2(word_beats)])
                     m.d.sync += received.eq(received + 1)
                 with m.Else():
-                    m.d.sync += [failed.eq(1), *(failure[name].eq(answer.payload[name])
+                    m.d.sync += [failed.eq(1), *(failure[name].eq(answer[name])
                                                  for name, _ in failure.shape())]
         with m.Elif(ended):
             m.d.sync += dropping.eq(dropping - 1)
         m.d.comb += [
             memory.write_address.eq(received[exact_log2(word_beats):]),
-            memory.write_data.eq(answer.payload.data.replicate(word_beats)),
+            memory.write_data.eq(answer.data.replicate(word_beats)),
         ]
 
         # Delivery -----------------------------------------------------------------------------

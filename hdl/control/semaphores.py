@@ -63,43 +63,98 @@ class Semaphores(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
+        count = self.config.semaphores
+        out_of_range = Signal(count)
         # Most cycles bring no event; everything is inside one condition for the simulator's sake.
         with m.If(self.done.any() | self.acquire):
-            for semaphore in range(self.config.semaphores):
-                self._update(m, semaphore)
+            acquisitions = [self._acquisition(m, k) for k in range(isa.NUM_WAITS)]
+            updates = [[self._update(m, engine, k) for k in range(isa.NUM_UPDATES)]
+                       for engine in range(self.engines)]
+            operations = [operation for engine in updates for operation in engine]
+            for n, value in enumerate(self.values):
+                # SETs decide from where ADDs and SUBTRACTs start.
+                start = Signal(signed(VALUE_BITS + isa.NUM_WAITS), name=f"start{n}")
+                m.d.comb += start.eq(value + sum(op.change(n) for op in acquisitions))
+                for op in operations:
+                    with m.If(op.sets[n]):
+                        m.d.comb += start.eq(op.amount)
+                total = Signal.like(start + sum(op.change(n) for op in operations), name=f"total{n}")
+                m.d.comb += [
+                    total.eq(start + sum(op.change(n) for op in operations)),
+                    out_of_range[n].eq((total < 0) | (total > isa.SEMAPHORE_MAX)),
+                ]
+                with m.If(~out_of_range[n]):
+                    m.d.sync += value.eq(total)
+
+            blamed = out_of_range
+            for engine, (first, second) in enumerate(updates):
+                touched = Signal(count, name=f"touched{engine}")
+                culprit = Signal(count, name=f"culprit{engine}")
+                lowest = Signal(count, name=f"lowest{engine}")
+                m.d.comb += [
+                    touched.eq(first.hits | second.hits),
+                    culprit.eq(blamed & touched),
+                    lowest.eq(culprit & -culprit),
+                ]
+                blamed = blamed & ~touched
+                with m.If(culprit.any() & ~self.fault[engine]):
+                    m.d.sync += [self.fault[engine].eq(1), self.fault_semaphore[engine].eq(_encode(lowest))]
         with m.If(self.clear):
             m.d.sync += [self.values.eq(0), self.fault.eq(0)]
         return m
 
-    def _update(self, m, semaphore):
-        """Next value of one semaphore, or whose fault it is that there is none."""
-        value = self.values[semaphore]
-        start = Signal(signed(VALUE_BITS + isa.NUM_WAITS), name=f"start{semaphore}")
-        m.d.comb += start.eq(value - sum(
-            Mux(amount.semaphore == semaphore, amount.value, 0) for amount in self.acquired))
+    def _acquisition(self, m, k):
+        """Wait ``k`` of the instruction that starts."""
+        acquired = self.acquired[k]
+        operation = _Operation(self.config.semaphores, f"acquired{k}")
+        m.d.comb += [operation.hits.eq(1 << acquired.semaphore), operation.delta.eq(-acquired.value)]
+        return operation
 
-        changes, updaters = 0, []
-        for engine in range(self.engines):
-            ops = list(self.updates[engine].updates)
-            hits = [self.done[engine] & (op.semaphore == semaphore) & (op.mode != isa.UpdateMode.NONE)
-                    for op in ops]
-            updaters.append(Cat(hits).any())
-            for k, (op, hit) in enumerate(zip(ops, hits, strict=True)):
-                with m.If(hit & (op.mode == isa.UpdateMode.SET)):
-                    m.d.comb += start.eq(op.value)
-                # A later SET of the same instruction makes this update void.
-                counts = hit & ~Cat(other_hit & (other.mode == isa.UpdateMode.SET)
-                                    for other, other_hit in zip(ops[k + 1:], hits[k + 1:], strict=True)).any()
-                changes = (changes + Mux(counts & (op.mode == isa.UpdateMode.ADD), op.value, 0)
-                           - Mux(counts & (op.mode == isa.UpdateMode.SUBTRACT), op.value, 0))
-        total = Signal.like(start + changes, name=f"total{semaphore}")
-        m.d.comb += total.eq(start + changes)
+    def _update(self, m, engine, k):
+        """Update ``k`` of the instruction that ``engine`` completes."""
+        update, *later = list(self.updates[engine].updates)[k:]
+        operation = _Operation(self.config.semaphores, f"update{engine}_{k}")
+        # A later SET of the same instruction makes this update void.
+        void = Cat((other.mode == isa.UpdateMode.SET) & (other.semaphore == update.semaphore)
+                   for other in later).any()
+        m.d.comb += operation.amount.eq(update.value)
+        with m.If(self.done[engine] & (update.mode != isa.UpdateMode.NONE)):
+            m.d.comb += operation.hits.eq(1 << update.semaphore)
+        with m.If(~void):
+            with m.Switch(update.mode):
+                with m.Case(isa.UpdateMode.ADD):
+                    m.d.comb += operation.delta.eq(update.value)
+                with m.Case(isa.UpdateMode.SUBTRACT):
+                    m.d.comb += operation.delta.eq(-update.value)
+                with m.Case(isa.UpdateMode.SET):
+                    m.d.comb += operation.sets.eq(operation.hits)
+        return operation
 
-        with m.If((total >= 0) & (total <= isa.SEMAPHORE_MAX)):
-            m.d.sync += value.eq(total)
-        with m.Else():
-            first = Const(1)
-            for engine, updates in enumerate(updaters):
-                with m.If(first & updates):
-                    m.d.sync += [self.fault[engine].eq(1), self.fault_semaphore[engine].eq(semaphore)]
-                first = first & ~updates
+
+class _Operation:
+    """What one wait or update does.
+
+    Attributes
+    ----------
+    hits, sets : Signal
+        Bit per semaphore: it is touched; it is set to ``amount``.
+    delta : Signal
+        Is added to the semaphore that is touched.
+    """
+
+    def __init__(self, semaphores, name):
+        self.hits = Signal(semaphores, name=f"{name}_hits")
+        self.sets = Signal(semaphores, name=f"{name}_sets")
+        self.amount = Signal(VALUE_BITS, name=f"{name}_amount")
+        self.delta = Signal(signed(VALUE_BITS + 1), name=f"{name}_delta")
+
+    def change(self, semaphore):
+        """Return what is added to ``semaphore``."""
+        return Mux(self.hits[semaphore], self.delta, 0)
+
+
+def _encode(one_hot):
+    """Return the index of the bit that is set in ``one_hot``."""
+    indices = range(len(one_hot))
+    bits = (len(one_hot) - 1).bit_length()
+    return Cat((one_hot & sum(1 << n for n in indices if n >> bit & 1)).any() for bit in range(bits))

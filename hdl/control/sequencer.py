@@ -16,6 +16,7 @@ from hdl.params.isa import Opcode
 __all__ = ["ENGINE_OPCODES", "Sequencer", "must_be_zero"]
 
 REGISTER_BITS = 64
+CHIP_OFFSET_BITS = isa.CHIP_BASE[0].bits
 ENGINE_OPCODES = {
     isa.EngineId.TENSOR: (Opcode.LOAD_STATIONARY, Opcode.MATMUL),
     isa.EngineId.ACTIVATION: (Opcode.ACTIVATION,),
@@ -158,13 +159,19 @@ class Sequencer(wiring.Component):
         # One adder serves register assignments and address fields, one a cycle: step by step.
         registers = Array([Const(0, REGISTER_BITS), *(
             Signal(REGISTER_BITS, name=f"r{n}") for n in range(1, isa.NUM_REGISTERS))])
-        number = Signal(range(isa.NUM_REGISTERS))
+        source = Signal(range(isa.NUM_REGISTERS))
+        destination = Signal.like(source)
         addend = Signal(REGISTER_BITS)
         total = Signal(REGISTER_BITS)
         step = Signal(range(isa.NUM_SETS))
         last_step = Signal.like(step)
+        reserved = Signal(8 * self.size)
         illegal = Signal()
-        m.d.comb += total.eq(registers[number] + addend)
+        m.d.comb += total.eq(registers[source] + addend)
+        with m.Switch(destination):
+            for n in range(1, isa.NUM_REGISTERS):
+                with m.Case(n):
+                    m.d.sync += registers[n].eq(total)
 
         with m.FSM():
             with m.State("NEXT"):
@@ -183,27 +190,38 @@ class Sequencer(wiring.Component):
 
             with m.State("STEP"):
                 m.d.sync += step.eq(step + 1)
+                m.d.comb += illegal.eq((word & reserved).any())
                 with m.Switch(header.opcode):
-                    for opcode in (Opcode.NOP, *isa.CONTROL_OPCODES, *ENGINE_OPCODES[self.kind]):
+                    for opcode in (Opcode.NOP, *ENGINE_OPCODES[self.kind]):
                         with m.Case(opcode):
-                            view = views[opcode]
-                            m.d.comb += illegal.eq((word & must_be_zero(opcode, self.size)).any())
-                            if opcode in isa.CONTROL_OPCODES:
-                                self._assign_registers(m, view.sets, step, last_step,
-                                                       registers, number, addend, total)
-                            else:
-                                self._add_registers(m, opcode, view, step, last_step,
-                                                    number, addend, total)
-                                with m.If(self._bad_semaphores(header)):
-                                    m.d.comb += illegal.eq(1)
-                            if opcode == Opcode.LOOP:
-                                with m.If((view.count == 0) | (depth == isa.LOOP_DEPTH)):
-                                    m.d.comb += illegal.eq(1)
-                            if opcode == Opcode.END_LOOP:
-                                with m.If(depth == 0):
-                                    m.d.comb += illegal.eq(1)
+                            m.d.comb += reserved.eq(must_be_zero(opcode, self.size))
+                            with m.If(self._bad_semaphores(header)):
+                                m.d.comb += illegal.eq(1)
+                            for index, (address, register, on_chip) in enumerate(
+                                    _addresses(opcode, views[opcode])):
+                                m.d.comb += last_step.eq(index)
+                                with m.If(step == index):
+                                    m.d.comb += [addend.eq(address), source.eq(register)]
+                                    m.d.sync += address.eq(Mux(
+                                        on_chip, Cat(total[:CHIP_OFFSET_BITS], address[CHIP_OFFSET_BITS:]), total))
+                    for opcode in isa.CONTROL_OPCODES:
+                        with m.Case(opcode):
+                            m.d.comb += reserved.eq(must_be_zero(opcode, self.size))
                     with m.Default():
                         m.d.comb += illegal.eq(1)
+                # The sets of all control instructions lie in the same place.
+                with m.Switch(header.opcode), m.Case(*isa.CONTROL_OPCODES):
+                    sets = views[Opcode.SET_REGISTERS].sets
+                    m.d.comb += [addend.eq(sets[step].immediate), source.eq(sets[step].source),
+                                 destination.eq(sets[step].destination)]
+                    for index in range(isa.NUM_SETS):
+                        with m.If(sets[index].destination != 0):
+                            m.d.comb += last_step.eq(index)
+                with m.If((header.opcode == Opcode.LOOP)
+                          & ((views[Opcode.LOOP].count == 0) | (depth == isa.LOOP_DEPTH))):
+                    m.d.comb += illegal.eq(1)
+                with m.If((header.opcode == Opcode.END_LOOP) & (depth == 0)):
+                    m.d.comb += illegal.eq(1)
                 with m.If(illegal):
                     stop(isa.FaultCode.ILLEGAL_INSTRUCTION, info=header.opcode)
                 with m.Elif(step == last_step):
@@ -237,56 +255,29 @@ class Sequencer(wiring.Component):
                 m.d.comb += self.fault.eq(1)
         return ResetInserter(self.clear)(m)
 
-    def _assign_registers(self, m, sets, step, last_step, registers, number, addend, total):
-        """``register[destination] = register[source] + immediate`` for the set of this step."""
-        for index in range(isa.NUM_SETS):
-            with m.If(sets[index].destination != 0):
-                m.d.comb += last_step.eq(index)
-        with m.Switch(step):
-            for index in range(isa.NUM_SETS):
-                with m.Case(index):
-                    m.d.comb += [number.eq(sets[index].source), addend.eq(sets[index].immediate)]
-                    with m.Switch(sets[index].destination):
-                        for n in range(1, isa.NUM_REGISTERS):
-                            with m.Case(n):
-                                m.d.sync += registers[n].eq(total)
-
-    def _add_registers(self, m, opcode, view, step, last_step, number, addend, total):
-        """Add the register that it names to the address field of this step."""
-        def add(index, field, register):
-            with m.If(step == index):
-                m.d.comb += [addend.eq(field), number.eq(register)]
-                m.d.sync += field.eq(total)
-            m.d.comb += last_step.eq(index)
-
-        def add_wide(index, side):
-            base = view[side].base
-            with m.If(step == index):
-                m.d.comb += [addend.eq(base), number.eq(view[f"{side}_register"])]
-                m.d.sync += base[:32].eq(total)
-                with m.If(view[f"{side}_space"] == isa.Space.DRAM):
-                    m.d.sync += base[32:].eq(total[32:])
-            m.d.comb += last_step.eq(index)
-
-        match opcode:
-            case Opcode.LOAD_STATIONARY:
-                add(0, view.stationary.offset, view.stationary.register)
-            case Opcode.MATMUL:
-                add(0, view.moving.offset, view.moving.register)
-                add(1, view.psum.offset, view.psum.register)
-            case Opcode.DMA_COPY:
-                add_wide(0, "src")
-                add_wide(1, "dst")
-            case Opcode.ACTIVATION:
-                add_wide(0, "src")
-                add_wide(1, "dst")
-                add(2, view.scale, Mux(view.scale_mode == isa.ScaleMode.PER_PARTITION,
-                                       view.scale_register, 0))
-                add(3, view.bias, view.bias_register)
-
     def _bad_semaphores(self, header):
         """A wait or an update has no meaning or names a semaphore that is not there."""
         bad = [wait.mode > max(isa.WaitMode) for wait in header.waits]
         bad += [(op.mode != 0) & (op.semaphore >= self.config.semaphores)
                 for op in (*header.waits, *header.updates)]
         return Cat(bad).any()
+
+
+def _addresses(opcode, view):
+    """Return the address fields of an instruction: field, number of the register that is added to it, and
+    whether the field lies on chip, where only ``CHIP_OFFSET_BITS`` of it count."""
+    def wide(side):
+        return view[side].base, view[f"{side}_register"], view[f"{side}_space"] != isa.Space.DRAM
+
+    match opcode:
+        case Opcode.LOAD_STATIONARY:
+            return [(view.stationary.offset, view.stationary.register, 0)]
+        case Opcode.MATMUL:
+            return [(view.moving.offset, view.moving.register, 0), (view.psum.offset, view.psum.register, 0)]
+        case Opcode.DMA_COPY:
+            return [wide("src"), wide("dst")]
+        case Opcode.ACTIVATION:
+            scale_register = Mux(view.scale_mode == isa.ScaleMode.PER_PARTITION, view.scale_register, 0)
+            return [wide("src"), wide("dst"), (view.scale, scale_register, 0),
+                    (view.bias, view.bias_register, 0)]
+    return []
