@@ -1,11 +1,9 @@
 """Builds exported Verilog once per content and runs environments on it under cocotb."""
 
-import fcntl
 import hashlib
 import json
 import os
 import pickle
-import shutil
 import tempfile
 import threading
 from contextlib import contextmanager
@@ -16,9 +14,10 @@ import cocotb
 from cocotb_tools import runner as cocotb_runner
 
 from verification.bench import BENCH_MODULE, bench_source, visible_names
+from verification.cache import cached_directory
 from verification.simulators import Simulator, find_simulator
 
-__all__ = ["Build", "BuildError", "SimulationError", "build", "cache_directory", "run_environments"]
+__all__ = ["Build", "BuildError", "SimulationError", "build", "run_environments"]
 
 TIMESCALE = ("1ns", "1ns")
 TEST_MODULE = "verification.tb_environment"
@@ -91,11 +90,6 @@ class Build:
     directory: Path
 
 
-def cache_directory():
-    """Return where builds are kept: ``$TRNCORE_CACHE``, else ``~/.cache/trncore``."""
-    return Path(os.environ.get("TRNCORE_CACHE") or Path.home() / ".cache" / "trncore")
-
-
 def build(directory, simulator):
     """Compile the export in ``directory`` for a simulator, unless the same content was compiled before.
 
@@ -128,25 +122,10 @@ def build(directory, simulator):
     arguments = VERILATOR_ARGUMENTS if simulator.name == "verilator" else ()
     recipe = [simulator.name, simulator.version, simulator.command, cocotb.__version__, arguments, sources]
     key = hashlib.sha256(json.dumps(recipe).encode()).hexdigest()[:24]
-    target = cache_directory() / "builds" / f"{manifest['top']}-{simulator.name}-{key}"
-    with _lock(target):
-        if not target.is_dir():
-            staging = Path(tempfile.mkdtemp(dir=target.parent, prefix=".build-"))
-            try:
-                _compile(simulator, sources, arguments, staging)
-                staging.rename(target)
-            finally:
-                shutil.rmtree(staging, ignore_errors=True)
-    return Build(simulator, manifest, target)
-
-
-@contextmanager
-def _lock(target):
-    """Hold the lock of one cache entry: two processes do not compile the same design."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with open(target.with_suffix(".lock"), "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+    compiled = cached_directory(
+        "builds", f"{manifest['top']}-{simulator.name}-{key}",
+        lambda target: _compile(simulator, sources, arguments, target))
+    return Build(simulator, manifest, compiled)
 
 
 def _compile(simulator, sources, arguments, directory):

@@ -5,6 +5,7 @@ It is told what to do by the file that :func:`verification.runner.run_environmen
 
 import os
 import pickle
+import traceback
 from pathlib import Path
 
 import cocotb
@@ -45,5 +46,6 @@ async def environments(dut):
                     (directory / "progress").write_text(f"{len(results)} {cycles}")
             results.append((True, environment.result))
         except Exception as error:   # Whatever it is belongs to this environment; the next one runs.
+            error.add_note(traceback.format_exc())
             results.append((False, error))
     (directory / "results.pickle").write_bytes(pickle.dumps(results))

@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 
+from scripts.export.layout import port_layouts
 from scripts.export.platform import ExportPlatform
 from scripts.export.verilog import flatten_names, module_names, to_verilog
 
-__all__ = ["Design", "convert_design"]
+__all__ = ["Design", "component_latencies", "convert_design"]
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,10 @@ class Design:
         Names of all modules, each defined once.
     ports : list of (name, direction, width)
         Ports of the top module, clock and reset included.
+    layouts : dict
+        What is inside ports that hold structures or arrays (:func:`scripts.export.layout.port_layouts`).
+    latencies : dict
+        Integer attributes of the component whose names end in ``latency`` or ``cycle``, in lower case.
     logic, sram : str
         Verilog of everything but the memories, and of the memories (one module per size).
     """
@@ -27,8 +32,18 @@ class Design:
     module: str
     modules: list
     ports: list
+    layouts: dict
+    latencies: dict
     logic: str
     sram: str
+
+
+def component_latencies(component):
+    """Return the cycle counts that a component states as attributes, by name in lower case."""
+    names = [name for name in dir(component)
+             if not name.startswith("_") and name.lower().endswith(("latency", "cycle"))]
+    return {name.lower(): getattr(component, name) for name in names
+            if isinstance(getattr(component, name), int)}
 
 
 def convert_design(component, name, *, prefix=""):
@@ -57,4 +72,5 @@ def convert_design(component, name, *, prefix=""):
     text = "".join(platform.modules.values())
     logic, sram = to_verilog(text, prefix)
     return Design(module=module, modules=module_names(flatten_names(text)),
-                  ports=platform.ports(module), logic=logic, sram=sram)
+                  ports=platform.ports(module), layouts=port_layouts(component),
+                  latencies=component_latencies(component), logic=logic, sram=sram)

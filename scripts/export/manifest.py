@@ -6,6 +6,7 @@ from enum import Enum
 from pathlib import Path
 
 from hdl.params import isa, registers
+from hdl.params.formats import FORMATS
 
 __all__ = ["MANIFEST_FORMAT", "config_section", "engine_numbers", "make_manifest", "register_section",
            "revision"]
@@ -14,7 +15,7 @@ MANIFEST_FORMAT = 1
 """Raised when a key changes its meaning."""
 
 
-def make_manifest(config, *, top, module, modules, ports, files):
+def make_manifest(config, *, top, module, modules, ports, layouts, latencies, files):
     """Return the manifest as a dict of JSON types.
 
     Parameters
@@ -28,6 +29,10 @@ def make_manifest(config, *, top, module, modules, ports, files):
         Names of all modules, each defined once.
     ports : list of (name, direction, width)
         Ports of the top module; direction ``"input"`` or ``"output"``.
+    layouts : dict
+        What is inside ports that hold structures or arrays (:func:`scripts.export.layout.port_layouts`).
+    latencies : dict
+        Cycle counts of the top module.
     files : list of str
         Verilog sources, in the order in which to compile them.
     """
@@ -41,9 +46,11 @@ def make_manifest(config, *, top, module, modules, ports, files):
         "config": config_section(config),
         "config_hash": f"{config.hash:#018x}",
         "engines": engine_numbers(config),
-        "latencies": {"pe": config.pe_latency, "sram": config.sram_latency},
-        "ports": [dict(zip(("name", "direction", "width"), port, strict=True)) for port in ports],
+        "latencies": {"pe": config.pe_latency, "sram": config.sram_latency, **latencies},
+        "ports": [{"name": name, "direction": direction, "width": width, **layouts.get(name, {})}
+                  for name, direction, width in ports],
         "modules": list(modules),
+        "dtypes": {name: int(fmt.dtype) for name, fmt in FORMATS.items()},
         "registers": register_section(config),
     }
 

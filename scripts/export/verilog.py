@@ -24,11 +24,12 @@ opt
 memory_collect
 opt_clean -purge
 clean_zerowidth
-attrmap -remove generator -remove top -remove src
+attrmap -remove unused_bits
+attrmap -modattr -remove generator -remove top
 select {prefix}{sram}* %n
-write_verilog -noattr -selected logic.v
+write_verilog -selected logic.v
 select {prefix}{sram}*
-write_verilog -noattr -selected sram.v
+write_verilog -selected sram.v
 """
 
 

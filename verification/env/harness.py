@@ -10,7 +10,7 @@ from verification.env.monitor import TraceMonitor
 from verification.env.options import Options
 from verification.env.register_map import RegisterMap
 
-__all__ = ["Harness", "SimulationTimeout", "job_script"]
+__all__ = ["Harness", "SimulationTimeout", "job_harness"]
 
 
 class SimulationTimeout(RuntimeError):
@@ -101,9 +101,9 @@ class Harness:
         return inputs
 
 
-def job_script(job):
-    """Return the script for :class:`Harness` that runs a :class:`~verification.env.job.Job` and returns
-    its :class:`~verification.env.job.Outcome`."""
+def job_harness(manifest, job):
+    """Return the harness that runs a :class:`~verification.env.job.Job`; its result is an
+    :class:`~verification.env.job.Outcome`."""
     def script(harness):
         for address, data in job.memory:
             harness.memory.write(address, data)
@@ -112,4 +112,4 @@ def job_script(job):
         return replace(outcome,
                        dump=[harness.memory.read(address, length) for address, length in job.dump],
                        trace=harness.monitor.entries(doorbell) if harness.monitor else [])
-    return script
+    return Harness(manifest, script, options=job.options, windows=job.windows, trace=job.trace)
