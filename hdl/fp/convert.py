@@ -9,6 +9,7 @@ from amaranth import *
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl.fp.shift import normalize, shift_right_sticky
 from hdl.params.formats import FLOAT_FORMATS, FORMATS, DType, lookup
 
 __all__ = ["WORD_BITS", "DTYPE_BITS", "WIDEN_LATENCY", "NARROW_LATENCY", "widen", "narrow",
@@ -70,24 +71,14 @@ def widen(m, word, dtype, *, formats=tuple(FORMATS), name="widen"):
     if not len(integer):
         m.d.sync += result.eq(Cat(direct, sign))
         return result
-    value, leading = integer, exponent
-    for k in reversed(range((len(integer) - 1).bit_length())):
-        shifted = Signal(len(integer), name=f"{name}_shifted{k}")
-        shifted_leading = Signal(len(exponent), name=f"{name}_leading{k}")
-        empty = Signal(name=f"{name}_empty{k}")
-        m.d.comb += [
-            empty.eq(value[-(1 << k):] == 0),
-            shifted.eq(Mux(empty, value << (1 << k), value)),
-            shifted_leading.eq(leading - (empty << k)),
-        ]
-        value, leading = shifted, shifted_leading
-    aligned = Cat(Const(0, WORD_BITS - len(integer)), value)
+    shifted, zeros = normalize(m, integer, name=f"{name}_normal")
+    aligned = Cat(Const(0, WORD_BITS - len(integer)), shifted)
     excess = WORD_BITS - FLOAT32.significand_bits
     round_up = Signal(name=f"{name}_round_up")
     rounded = Signal(MAGNITUDE_BITS, name=f"{name}_rounded")
     m.d.comb += [
         round_up.eq(aligned[excess - 1] & (aligned[:excess - 1].any() | aligned[excess])),
-        rounded.eq(Cat(aligned[excess:-1], leading) + round_up),
+        rounded.eq(Cat(aligned[excess:-1], (exponent - zeros)[:len(exponent)]) + round_up),
     ]
     m.d.sync += result.eq(Cat(Mux(integer.any(), rounded, direct), sign))
     return result
@@ -219,14 +210,13 @@ def narrow(m, word, dtype, saturate, *, formats=tuple(FORMATS), name="narrow"):
     base2 = register(MAGNITUDE_BITS, "base2")
     steps = register(WORD_BITS, "steps")
     round_up = register(1, "round_up")
-    kept = Signal(WORD_BITS, name=f"{name}_kept")
-    dropped = Signal(nothing_left, name=f"{name}_dropped")
-    m.d.comb += Cat(dropped, kept).eq(
-        Cat(Const(0, len(dropped) + WORD_BITS - len(significand)), significand) >> drop)
+    shifted = shift_right_sticky(
+        m, Cat(Const(0, 1 + WORD_BITS - len(significand)), significand), drop, name=f"{name}_kept")
+    sticky, guard, kept = shifted[0], shifted[1], shifted[2:]
     m.d.sync += [
         sign2.eq(sign1), nan2.eq(nan1), saturate2.eq(saturate1), dtype2.eq(dtype1), base2.eq(base1),
         steps.eq(kept),
-        round_up.eq(dropped[-1] & (dropped[:-1].any() | kept[0])),
+        round_up.eq(guard & (sticky | kept[0])),
     ]
 
     # Stage 3: round, judge overflow, place the sign.
