@@ -27,7 +27,7 @@ class _Commands(click.Group):
         return importlib.import_module(f"scripts.commands.{name}").command
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Commands, no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="trncore")
 def trncore():
     """A tensor core of the Trainium kind: run it, check it, export it.
@@ -45,12 +45,16 @@ def main(arguments=None):
     ----------
     arguments : list of str, optional
         Default: those of the process.
+
+    Raises
+    ------
+    SystemExit
+        Always.  The project's own errors become one line on stderr: ``ValueError``, ``TypeError`` and
+        ``OSError`` say that the input is bad, ``RuntimeError`` and ``AssertionError`` that a run or a
+        check failed.
     """
-    from scripts.console import CheckFailed
     try:
         status = trncore.main(arguments, prog_name="trncore", standalone_mode=False)
-    except CheckFailed as error:
-        _fail(EXIT_FAILED, error)
     except click.ClickException as error:
         _fail(EXIT_BAD_INPUT, error.format_message())
     except OSError as error:
@@ -58,6 +62,8 @@ def main(arguments=None):
         _fail(EXIT_BAD_INPUT, f"{where}{error.strerror or error}")
     except (ValueError, TypeError) as error:
         _fail(EXIT_BAD_INPUT, error)
+    except (RuntimeError, AssertionError) as error:
+        _fail(EXIT_FAILED, error)
     except click.Abort:
         sys.exit(EXIT_INTERRUPTED)
     sys.exit(status if isinstance(status, int) else 0)

@@ -15,7 +15,7 @@ __all__ = ["CheckFailed", "json_option", "print_json", "print_pairs", "print_tab
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
 
 
-class CheckFailed(Exception):
+class CheckFailed(RuntimeError):
     """A comparison or check failed: exit status 1."""
 
 
@@ -77,8 +77,9 @@ def progress(description, total=None):
         What ``completed`` reaches at the end; a moving bar without it.
     """
     console = Console(stderr=True)
-    with Progress(SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:,.0f}"),
-                  TimeElapsedColumn(), console=console, transient=True, disable=not console.is_terminal) as bar:
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(),
+               TextColumn("{task.completed:,.0f}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(description, total=total)
 
         def update(completed, description=None):

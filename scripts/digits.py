@@ -9,8 +9,10 @@ import numpy as np
 
 from golden.conversion import cast
 from golden.formats import resolve
+from golden.gemm import gemm_program
 
-__all__ = ["HIDDEN", "Digits", "Layer", "accuracy", "load_digits", "quantize", "reference_logits", "train"]
+__all__ = ["HIDDEN", "Digits", "Layer", "accuracy", "classify", "load_digits", "quantize",
+           "reference_logits", "train"]
 
 HIDDEN = 32
 """Hidden units; enough for 97 % and few enough for a simulator."""
@@ -33,7 +35,7 @@ class Digits:
 
 @dataclass(frozen=True)
 class Layer:
-    """``out = func((weights.T @ x) * scale + bias)``, as the core computes it.
+    """``relu((weights.T @ x) * scale + bias)``, or without relu, as the core computes it.
 
     Attributes
     ----------
@@ -48,7 +50,7 @@ class Layer:
     weights: np.ndarray
     bias: np.ndarray
     scale: float
-    func: str
+    relu: bool
 
 
 def load_digits():
@@ -127,18 +129,41 @@ def quantize(parameters, images, dtype):
     """
     w1, b1, w2, b2 = parameters
     hidden = np.maximum(images @ w1 + b1, 0)
-    x_scale, w1_scale, h_scale, w2_scale = (_power_of_two(tensor, dtype) for tensor in (images, w1, hidden, w2))
-    layers = [
-        Layer(cast(w1 * w1_scale, dtype), (b1 * h_scale).astype(np.float32), h_scale / (w1_scale * x_scale), "relu"),
-        Layer(cast(w2 * w2_scale, dtype), b2, 1 / (w2_scale * h_scale), "copy"),
-    ]
-    return layers, x_scale
+    x_scale, w1_scale, h_scale, w2_scale = (_power_of_two(t, dtype) for t in (images, w1, hidden, w2))
+    hidden_bias = (b1 * h_scale).astype(np.float32)
+    first = Layer(cast(w1 * w1_scale, dtype), hidden_bias, h_scale / (w1_scale * x_scale), relu=True)
+    second = Layer(cast(w2 * w2_scale, dtype), b2, 1 / (w2_scale * h_scale), relu=False)
+    return [first, second], x_scale
 
 
 def _power_of_two(tensor, dtype):
     """Return the scale that :func:`quantize` describes."""
     _, exponent = np.frexp(np.abs(tensor).max())
     return float(2.0 ** (min(resolve(dtype).max_exponent, 8) - exponent))
+
+
+def classify(config, layers, images, dtype, execute):
+    """Return the logits (N, 10) of float32, computed layer by layer by GEMM programs.
+
+    Weights are stationary and a column of the moving operand is an image; bias, scale and relu are
+    applied on the way out of PSUM, and a layer's output is the next one's input bit for bit.
+
+    Parameters
+    ----------
+    config : CoreConfig
+    layers : list of Layer
+    images : array (64, N)
+        In the storage dtype of ``dtype``.
+    execute : callable
+        Takes an image of a program and its inputs, returns a :class:`golden.result.Result`.
+    """
+    for layer in layers:
+        inputs, outputs = layer.weights.shape
+        last = layer is layers[-1]
+        program = gemm_program(config, outputs, inputs, images.shape[1], dtype, "float32" if last else dtype,
+                               a_layout="KM", scale=layer.scale, bias=True, relu=layer.relu, saturate=True)
+        images = execute(program, {"a": layer.weights, "b": images, "bias": layer.bias}).outputs["d"]
+    return images.T
 
 
 def accuracy(logits, labels):

@@ -11,7 +11,8 @@ import numpy as np
 from golden.formats import resolve, storage_dtype
 from hdl import CoreConfig
 
-__all__ = ["config_option", "load_array", "load_config", "replacing", "save_array"]
+__all__ = ["config_option", "load_array", "load_config", "output_option", "replacing", "save_array",
+           "write_text"]
 
 _UNREADABLE_FP8 = b"'<f1'"
 _RAW_BYTE = b"'|V1'"
@@ -33,6 +34,20 @@ def load_config(name):
 
 def _config(ctx, parameter, value):
     return load_config(value)
+
+
+def _writable(ctx, parameter, value):
+    if value is None:
+        return None
+    if not value.parent.is_dir():
+        raise ValueError(f"{parameter.opts[-1]} must be a file in an existing folder, not {str(value)!r}")
+    return value
+
+
+def output_option(*names, **options):
+    """Return an option for a file to be written: a path, whose folder is checked before any work."""
+    path = click.Path(dir_okay=False, path_type=Path)
+    return click.option(*names, type=path, callback=_writable, **options)
 
 
 config_option = click.option("--config", default="small", show_default=True, callback=_config,
@@ -70,8 +85,7 @@ def load_array(path, fmt=None):
         raise ValueError(f"{path} holds raw words of {array.dtype.itemsize} bytes, not {resolve(fmt).name}")
     if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
         raise ValueError(f"{path} must hold real numbers, not {array.dtype}")
-    array = array.astype(array.dtype.newbyteorder("="), copy=False)
-    return array
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 @contextmanager
@@ -93,6 +107,12 @@ def replacing(path):
         raise FileNotFoundError(error.errno, error.strerror, str(path)) from None
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_text(path, text):
+    """Write a text file."""
+    with replacing(path) as file:
+        file.write(text.encode())
 
 
 def save_array(path, array):

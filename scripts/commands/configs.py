@@ -59,7 +59,7 @@ def _print_presets(configs, as_json):
         print_json([_as_dict(config) for config in configs])
         return
     print_table(
-        ["preset", "array", "MAC/cycle", "SBUF KiB", "PSUM KiB", "AXI bits", "ports", "DMA engines", "formats"],
+        ["preset", "array", "MAC/cycle", "SBUF KiB", "PSUM KiB", "AXI bits", "ports", "DMA", "formats"],
         [(c.name, f"{c.rows} x {c.cols}", c.macs_per_cycle, c.sbuf_bytes * c.partitions // KIB,
           c.psum_bytes * c.partitions // KIB, c.axi_data_width, c.axi_ports, c.dma_engines,
           " ".join(lookup(f).alias for f in c.formats)) for c in configs])
