@@ -1,29 +1,29 @@
 """What each instruction does to SBUF, PSUM and device memory, and the faults that it may raise."""
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from golden.arithmetic import add
-from golden.conversion import cast, widen
+from golden.conversion import widen
 from golden.evacuation import activation
 from golden.formats import storage_dtype, to_bits
-from golden.memory import MemoryFault, RaceError, UninitializedError
+from golden.memory import MemoryFault, RaceError
 from golden.product import chain
 from hdl.params import isa
 from hdl.params.core_config import PSUM_WORD_BYTES, WEIGHTS_PER_CYCLE
-from hdl.params.formats import FORMATS, DType
+from hdl.params.formats import FORMATS, DType, FloatFormat, IntFormat
 from hdl.params.isa import EngineId, FaultCode, Opcode, Space
 
-__all__ = ["Executor", "FLOAT32_BYTES", "runs_on"]
+__all__ = ["Executor", "runs_on"]
 
-FLOAT32_BYTES = 4
+_FLOAT32 = FORMATS["float32"]
 _MEMORY_LATENCY = 100
 """Cycles from a request to device memory to its answer (``spec/core.md``, "Targets")."""
-_TENSOR_OFFSET_BITS = isa.TENSOR_PATTERN[0].bits
-_CHIP_OFFSET_BITS, _PARTITION_BITS = 32, 8
-"""``base`` of a wide pattern on chip: offset, start partition, partition count."""
-_BASE_BITS = 64
+_ADDRESS_BITS = 64
+_CHIP_BITS = {f.name: f.bits for f in isa.CHIP_BASE}
+_TENSOR_BITS = {f.name: f.bits for f in isa.TENSOR_PATTERN}
 
 
 def runs_on(opcode, engine):
@@ -45,6 +45,11 @@ def _truncate(value, bits):
     return value & (1 << bits) - 1
 
 
+def _require(condition, opcode):
+    if not condition:
+        raise MemoryFault(FaultCode.ILLEGAL_INSTRUCTION, opcode, 0)
+
+
 @lru_cache(maxsize=64)
 def _walk(dims):
     """Byte offsets of the elements of ``((stride, count), ...)``, innermost first, in order."""
@@ -52,6 +57,73 @@ def _walk(dims):
     for stride, count in dims:
         offsets = (np.arange(count, dtype=np.int64)[:, np.newaxis] * stride + offsets).reshape(-1)
     return offsets
+
+
+def _is_aligned(base, dims, size):
+    return not base % size and all(d["count"] <= 1 or not d["stride"] % size for d in dims)
+
+
+@dataclass
+class _Operand:
+    """One side of an instruction, its registers added.
+
+    Attributes
+    ----------
+    offsets : array
+        Byte offsets in a partition, or addresses in DRAM, in order.
+    start, partitions : int
+        0 and 1 in DRAM.
+    inner : bool
+        Partitions run faster than offsets.
+    """
+
+    space: Space
+    format: FloatFormat | IntFormat
+    offsets: np.ndarray
+    start: int = 0
+    partitions: int = 1
+    inner: bool = False
+
+    @classmethod
+    def of_tensor(cls, space, pattern, registers, fmt, opcode):
+        """From a ``TENSOR_PATTERN``."""
+        offset = _truncate(pattern["offset"] + registers[pattern["register"]], _TENSOR_BITS["offset"])
+        aligned = not any(value % fmt.bytes for value in (offset, *(d["stride"] for d in pattern["dims"])))
+        _require(aligned, opcode)
+        return cls(space, fmt, offset + _walk_of(pattern), pattern["start"], pattern["partitions"])
+
+    @classmethod
+    def of_wide(cls, fields, side, registers, opcode):
+        """From a ``WIDE_PATTERN`` and what goes with it."""
+        pattern, space = fields[side], Space(fields[f"{side}_space"])
+        fmt, inner = _format(fields[f"{side}_dtype"]), bool(fields.get(f"{side}_partition_inner"))
+        moved = pattern["base"] + registers[fields[f"{side}_register"]]
+        if space == Space.DRAM:
+            address = _truncate(moved, _ADDRESS_BITS)
+            _require(_is_aligned(address, pattern["dims"], fmt.bytes) and not inner, opcode)
+            # No window reaches into the upper half of the address space: let it be negative there.
+            address -= address >> _ADDRESS_BITS - 1 << _ADDRESS_BITS
+            return cls(space, fmt, address + _walk_of(pattern))
+        parts, base = {}, pattern["base"]
+        for name, bits in _CHIP_BITS.items():
+            parts[name], base = _truncate(base, bits), base >> bits
+        offset = _truncate(moved, _CHIP_BITS["offset"])
+        _require(_is_aligned(offset, pattern["dims"], fmt.bytes) and not parts["reserved"], opcode)
+        return cls(space, fmt, offset + _walk_of(pattern), parts["start"], parts["partitions"], inner)
+
+    @property
+    def size(self):
+        """Elements in all partitions."""
+        return self.offsets.size * self.partitions
+
+    def positions(self, partition_bytes):
+        """Positions in memory: (partitions, offsets), or transposed if ``inner``."""
+        bases = (self.start + np.arange(self.partitions)) * partition_bytes
+        return (self.offsets[:, np.newaxis] + bases if self.inner else bases[:, np.newaxis] + self.offsets)
+
+
+def _walk_of(pattern):
+    return _walk(tuple((d["stride"], d["count"]) for d in pattern["dims"]))
 
 
 class Executor:
@@ -62,17 +134,12 @@ class Executor:
     config : CoreConfig
     sbuf, psum : golden.memory.Memory
     dram : golden.memory.DeviceMemory
-
-    Notes
-    -----
-    :meth:`execute` returns the work done (counter WORK), bytes read from and written to device memory, and the
-    cycles that this takes when nothing else is in the way.
     """
 
     def __init__(self, config, sbuf, psum, dram):
         self.config = config
-        self.memories = {Space.SBUF: sbuf, Space.PSUM: psum, Space.DRAM: dram}
-        self._partition_bytes = {Space.SBUF: config.sbuf_bytes, Space.PSUM: config.psum_bytes}
+        self._memories = {Space.SBUF: sbuf, Space.PSUM: psum, Space.DRAM: dram}
+        self._partition_bytes = {Space.DRAM: 0, Space.SBUF: config.sbuf_bytes, Space.PSUM: config.psum_bytes}
         # Weights of the array, widened: those in use, and those that the next matmul will use.
         self._weights = self._shadow = None
 
@@ -90,7 +157,8 @@ class Executor:
         Returns
         -------
         tuple of int
-            Work, bytes read, bytes written, cycles.
+            Work done (counter WORK), bytes read from and written to device memory, and the cycles that
+            it takes when nothing else is in the way.
 
         Raises
         ------
@@ -111,161 +179,150 @@ class Executor:
             case Opcode.DMA_COPY:
                 return self._dma_copy(fields, registers, access)
 
-    # Patterns ----------------------------------------------------------------------------------
+    # Operands ----------------------------------------------------------------------------------
 
-    def _require(self, condition, opcode):
-        if not condition:
-            raise MemoryFault(FaultCode.ILLEGAL_INSTRUCTION, opcode, 0)
+    def _exists(self, operand):
+        return operand.start + operand.partitions <= self.config.partitions
 
-    def _offsets(self, base, dims, element_bytes, opcode):
-        """Return the byte offsets of a pattern; the ``base`` may be an address."""
-        self._require(not base % element_bytes and all(
-            d["count"] <= 1 or not d["stride"] % element_bytes for d in dims), opcode)
-        return base + _walk(tuple((d["stride"], d["count"]) for d in dims))
+    def _check_walk(self, opcode, operands, along_partitions=False):
+        """Walk patterns together, a read first and then a write: fault at the first element that lies outside of
+        its memory, or where one pattern ends before the other."""
+        lengths = [o.size if along_partitions else o.offsets.size for o in operands]
+        faults = []
+        for operand, write in zip(operands, (False, True), strict=False):
+            if operand.space == Space.DRAM:
+                allowed = self._memories[Space.DRAM].allows(operand.offsets, operand.format.bytes, write=write)
+                code, info, bits = FaultCode.DRAM_WINDOW, int(write), _ADDRESS_BITS
+            else:
+                allowed = (operand.offsets >= 0) & (operand.offsets < self._partition_bytes[operand.space])
+                code, info, bits = FaultCode.CHIP_ACCESS, operand.space, _CHIP_BITS["offset"]
+            if not allowed.all():
+                first = int(np.argmin(allowed))
+                index = first * operand.partitions if along_partitions and operand.inner else first
+                faults.append((index, MemoryFault(code, info, _truncate(int(operand.offsets[first]), bits))))
+        index, fault = min(faults, key=lambda found: found[0], default=(0, None))
+        if fault is not None and index < min(lengths):
+            raise fault
+        if len(set(lengths)) > 1:
+            raise MemoryFault(FaultCode.SIZE_MISMATCH, opcode, 0)
 
-    def _positions(self, space, offset, start, partitions, dims, element_bytes, opcode):
-        """Return the positions in memory of an on-chip pattern, (partitions, elements)."""
-        offsets = self._offsets(offset, dims, element_bytes, opcode)
-        self._require(start + partitions <= self.config.partitions, opcode)
-        outside = (offsets < 0) | (offsets >= self._partition_bytes[space])
-        if partitions and outside.any():
-            raise MemoryFault(FaultCode.CHIP_ACCESS, space, _truncate(int(offsets[outside][0]), _CHIP_OFFSET_BITS))
-        return (start + np.arange(partitions)[:, np.newaxis]) * self._partition_bytes[space] + offsets
+    def _positions(self, operand):
+        return operand.positions(self._partition_bytes[operand.space])
 
-    def _tensor_operand(self, space, pattern, registers, element_bytes, opcode):
-        offset = _truncate(pattern["offset"] + registers[pattern["register"]], _TENSOR_OFFSET_BITS)
-        return self._positions(space, offset, pattern["start"], pattern["partitions"], pattern["dims"],
-                               element_bytes, opcode)
+    def _read(self, operand, access):
+        """Return the elements in the storage dtype of their format: (partitions, offsets), or transposed."""
+        words = self._memories[operand.space].read(self._positions(operand), operand.format.bytes, access)
+        return words.view(storage_dtype(operand.format))
 
-    def _wide_operand(self, fields, side, registers, opcode):
-        """Return (memory, format, positions) of a side; positions are one-dimensional in DRAM."""
-        space, fmt = Space(fields[f"{side}_space"]), _format(fields[f"{side}_dtype"])
-        base, dims = fields[side]["base"], fields[side]["dims"]
-        register = registers[fields[f"{side}_register"]]
-        inner = fields.get(f"{side}_partition_inner", 0)
-        if space == Space.DRAM:
-            self._require(not inner, opcode)
-            address = _truncate(base + register, _BASE_BITS)
-            # Addresses in the upper half of the address space lie in no window, like negative ones.
-            signed = address - (address >> _BASE_BITS - 1 << _BASE_BITS)
-            return self.memories[space], fmt, self._offsets(signed, dims, fmt.bytes, opcode)
-        start, partitions, rest = (base >> _CHIP_OFFSET_BITS + shift for shift in
-                                   (0, _PARTITION_BITS, 2 * _PARTITION_BITS))
-        self._require(not rest, opcode)
-        positions = self._positions(
-            space, _truncate(base + register, _CHIP_OFFSET_BITS), _truncate(start, _PARTITION_BITS),
-            _truncate(partitions, _PARTITION_BITS), dims, fmt.bytes, opcode)
-        return self.memories[space], fmt, positions.T if inner else positions
+    def _write(self, operand, values, access):
+        positions = self._positions(operand)
+        self._memories[operand.space].write(positions, to_bits(values).reshape(positions.shape), access)
 
-    def _require_apart(self, source, target, source_bytes, target_bytes, access):
-        """Refuse one instruction that writes what it also reads, unless every element stays where it is."""
-        if source_bytes == target_bytes and np.array_equal(source, target):
+    def _require_apart(self, source, target, access):
+        """Refuse to write what the same instruction reads, unless every element stays where it is."""
+        if source.space != target.space:
             return
-        read, written = (np.unique(positions[..., np.newaxis] + np.arange(size))
-                         for positions, size in ((source, source_bytes), (target, target_bytes)))
+        places = [self._positions(operand) for operand in (source, target)]
+        if source.format.bytes == target.format.bytes and np.array_equal(*(p.ravel() for p in places)):
+            return
+        read, written = (np.unique(place[..., np.newaxis] + np.arange(operand.format.bytes))
+                         for place, operand in zip(places, (source, target), strict=True))
         both = np.intersect1d(read, written, assume_unique=True)
         if both.size:
-            raise RaceError("reads what it writes itself", access, "the same memory", None,
-                            int(both[0]), int(both[-1]))
+            raise RaceError("reads what it writes itself", access, *self._memories[source.space].locate(both))
 
     # Tensor engine -----------------------------------------------------------------------------
 
-    def _operand_format(self, fields, opcode):
+    def _array_operand(self, pattern, fields, registers, opcode):
+        """An operand of the array, in SBUF."""
         fmt = _format(fields["dtype"])
-        self._require(fmt.name in self.config.formats, opcode)
-        return fmt
+        operand = _Operand.of_tensor(Space.SBUF, pattern, registers, fmt, opcode)
+        _require(fmt.name in self.config.formats and 1 <= operand.partitions <= self.config.rows
+                 and self._exists(operand), opcode)
+        return operand
 
     def _load_stationary(self, fields, registers, access):
         opcode = Opcode.LOAD_STATIONARY
-        fmt = self._operand_format(fields, opcode)
-        positions = self._tensor_operand(Space.SBUF, fields["stationary"], registers, fmt.bytes, opcode)
-        rows, columns = positions.shape
-        self._require(1 <= rows <= self.config.rows and 1 <= columns <= self.config.cols, opcode)
-        words = self.memories[Space.SBUF].read(positions, fmt.bytes, access)
-        # Element j of the pattern is column M - 1 - j.
-        self._shadow = widen(words.view(storage_dtype(fmt)), fmt.name)[:, ::-1]
+        operand = self._array_operand(fields["stationary"], fields, registers, opcode)
+        columns = operand.offsets.size
+        _require(columns <= self.config.cols, opcode)
+        if columns:
+            self._check_walk(opcode, [operand])
+            values = self._read(operand, access)
+            # Element j of the pattern is column M - 1 - j.
+            self._shadow = widen(values, operand.format.name)[:, ::-1]
         return 0, 0, 0, -(-columns // WEIGHTS_PER_CYCLE)
 
     def _matmul(self, fields, registers, access):
         opcode = Opcode.MATMUL
-        fmt = self._operand_format(fields, opcode)
-        moving = self._tensor_operand(Space.SBUF, fields["moving"], registers, fmt.bytes, opcode)
-        target = self._tensor_operand(Space.PSUM, fields["psum"], registers, PSUM_WORD_BYTES, opcode)
-        (rows, length), columns = moving.shape, target.shape[0]
-        self._require(1 <= rows <= self.config.rows and 1 <= columns <= self.config.cols
-                      and not fields["psum"]["start"], opcode)
-        if length != target.shape[1]:
+        moving = self._array_operand(fields["moving"], fields, registers, opcode)
+        psum = _Operand.of_tensor(Space.PSUM, fields["psum"], registers, _FLOAT32, opcode)
+        _require(1 <= psum.partitions <= self.config.cols and not psum.start, opcode)
+        weights = self._weights if self._shadow is None else self._shadow
+        if weights is None or weights.shape != (moving.partitions, psum.partitions):
             raise MemoryFault(FaultCode.SIZE_MISMATCH, opcode, 0)
-        if self._shadow is not None:
-            self._weights, self._shadow = self._shadow, None
-        loaded = (0, 0) if self._weights is None else self._weights.shape
-        if rows > loaded[0] or columns > loaded[1]:
-            raise UninitializedError(f"uses {rows} x {columns} weights, {loaded[0]} x {loaded[1]} are loaded",
-                                     access, "the array", None, 0, 0)
-        words = self.memories[Space.SBUF].read(moving, fmt.bytes, access)
-        sums = chain(self._weights[:rows, :columns], widen(words.view(storage_dtype(fmt)), fmt.name))
-        psum = self.memories[Space.PSUM]
-        if fields["accumulate"]:
-            sums = add(psum.read(target, PSUM_WORD_BYTES, access).view(np.float32), sums)
-        psum.write(target, to_bits(sums), access)
-        return rows * columns * length, 0, 0, length
+        self._check_walk(opcode, [moving, psum])
+        length = moving.offsets.size
+        if length:
+            self._weights, self._shadow = weights, None
+            sums = chain(weights, widen(self._read(moving, access), moving.format.name))
+            if fields["accumulate"]:
+                sums = add(self._read(psum, access), sums)
+            self._write(psum, sums, access)
+        return weights.size * length, 0, 0, length
 
     # Activation engine -------------------------------------------------------------------------
 
     def _activation(self, fields, registers, access):
         opcode = Opcode.ACTIVATION
-        self._require(Space.DRAM not in (fields["src_space"], fields["dst_space"]), opcode)
-        source_memory, source_format, source = self._wide_operand(fields, "src", registers, opcode)
-        target_memory, target_format, target = self._wide_operand(fields, "dst", registers, opcode)
-        self._require(source.shape[0] == target.shape[0], opcode)
-        if source.shape != target.shape:
-            raise MemoryFault(FaultCode.SIZE_MISMATCH, opcode, 0)
-        scale, bias = (self._per_partition(fields, name, source.shape[0], registers, opcode, access)
-                       for name in ("scale", "bias"))
+        _require(Space.DRAM not in (fields["src_space"], fields["dst_space"]), opcode)
+        source, target = (_Operand.of_wide(fields, side, registers, opcode) for side in ("src", "dst"))
+        factors = {name: self._factor(fields, name, source.partitions, registers, opcode)
+                   for name in ("scale", "bias") if fields[f"{name}_mode"] == isa.ScaleMode.PER_PARTITION}
+        _require(source.partitions == target.partitions
+                 and all(map(self._exists, (source, target, *factors.values()))), opcode)
+        if not source.size or not target.size:
+            if source.size or target.size:
+                raise MemoryFault(FaultCode.SIZE_MISMATCH, opcode, 0)
+            return 0, 0, 0, 1
+        for factor in factors.values():
+            self._check_walk(opcode, [factor])
+        self._check_walk(opcode, [source, target])
+        values = {name: self._read(factor, access) for name, factor in factors.items()}
         if fields["scale_mode"] == isa.ScaleMode.CONSTANT:
-            scale = np.uint32(fields["scale"]).view(np.float32)
-        if source_memory is target_memory:
-            self._require_apart(source, target, source_format.bytes, target_format.bytes, access)
-        words = source_memory.read(source, source_format.bytes, access)
-        values = activation(
-            words.view(storage_dtype(source_format)), isa.Function(fields["function"]).name.lower(), scale, bias,
-            target_format.name, bool(fields["saturate"]), source_format.name)
-        target_memory.write(target, to_bits(values), access)
-        return source.size, 0, 0, source.shape[1]
+            values["scale"] = np.uint32(fields["scale"]).view(np.float32)
+        results = activation(
+            self._read(source, access), isa.Function(fields["function"]).name.lower(), **values,
+            dtype=target.format.name, saturate=bool(fields["saturate"]), x_dtype=source.format.name)
+        self._require_apart(source, target, access)
+        self._write(target, results, access)
+        return source.size, 0, 0, source.offsets.size
 
-    def _per_partition(self, fields, name, partitions, registers, opcode, access):
-        """Return one float32 per partition, (partitions, 1), or None if the mode is another."""
-        if fields[f"{name}_mode"] != isa.ScaleMode.PER_PARTITION:
-            return None
-        offset = _truncate(fields[name] + registers[fields[f"{name}_register"]], _CHIP_OFFSET_BITS)
-        positions = self._positions(Space.SBUF, offset, fields[f"{name}_start"], partitions, (),
-                                    FLOAT32_BYTES, opcode)
-        return self.memories[Space.SBUF].read(positions, FLOAT32_BYTES, access).view(np.float32)
+    def _factor(self, fields, name, partitions, registers, opcode):
+        """The operand of one float32 per partition in SBUF."""
+        offset = _truncate(fields[name] + registers[fields[f"{name}_register"]], _CHIP_BITS["offset"])
+        _require(_is_aligned(offset, (), _FLOAT32.bytes), opcode)
+        return _Operand(Space.SBUF, _FLOAT32, offset + _walk(()), fields[f"{name}_start"], partitions)
 
     # DMA ---------------------------------------------------------------------------------------
 
     def _dma_copy(self, fields, registers, access):
         opcode = Opcode.DMA_COPY
-        source_memory, source_format, source = self._wide_operand(fields, "src", registers, opcode)
-        target_memory, target_format, target = self._wide_operand(fields, "dst", registers, opcode)
-        source, target = source.reshape(-1), target.reshape(-1)
-        if source.size != target.size:
-            raise MemoryFault(FaultCode.SIZE_MISMATCH, opcode, 0)
-        if not source.size:
+        # Conversion on the way is not built yet.
+        _require(fields["src_dtype"] == fields["dst_dtype"], opcode)
+        source, target = sides = [_Operand.of_wide(fields, side, registers, opcode) for side in ("src", "dst")]
+        for side in sides:
+            if side.space != Space.DRAM and not self._exists(side):
+                offset = side.offsets[0] if side.size else 0
+                raise MemoryFault(FaultCode.CHIP_ACCESS, side.space, _truncate(int(offset), _CHIP_BITS["offset"]))
+        if not source.size or not target.size:
+            if source.size or target.size:
+                raise MemoryFault(FaultCode.SIZE_MISMATCH, opcode, 0)
             return 0, 0, 0, 1
-        read_bytes, written_bytes = source.size * source_format.bytes, target.size * target_format.bytes
-        dram = self.memories[Space.DRAM]
-        if source_memory is dram:
-            dram.check(source, source_format.bytes, write=False)
-        if target_memory is dram:
-            dram.check(target, target_format.bytes, write=True)
-        if source_memory is target_memory:
-            self._require_apart(source, target, source_format.bytes, target_format.bytes, access)
-        words = source_memory.read(source, source_format.bytes, access)
-        if source_format is not target_format:
-            wide = widen(words.view(storage_dtype(source_format)), source_format.name)
-            words = to_bits(cast(wide, target_format.name, bool(fields["saturate"])))
-        target_memory.write(target, words, access)
-        sides = (source_memory is dram, target_memory is dram)
-        return (written_bytes, read_bytes * sides[0], written_bytes * sides[1],
-                _MEMORY_LATENCY * sum(sides) + -(-max(read_bytes, written_bytes) // self.config.row_bytes))
+        self._check_walk(opcode, sides, along_partitions=True)
+        self._require_apart(source, target, access)
+        self._write(target, self._read(source, access), access)
+        nbytes = source.size * source.format.bytes
+        in_dram = [side.space == Space.DRAM for side in sides]
+        return (nbytes, nbytes * in_dram[0], nbytes * in_dram[1],
+                _MEMORY_LATENCY * sum(in_dram) + -(-nbytes // self.config.row_bytes))

@@ -276,7 +276,7 @@ class _Gemm:
         tiles = [(start, min(self.plan.m_tile, m_length - start)) for start in range(0, m_length, self.plan.m_tile)]
         rows = ds(m_start, m_length)
         if self.vectors:
-            self._load_factors(m_start, tiles)
+            self._load_factors(m_start, m_length)
         steps = self._steps()
 
         def kind(number):
@@ -292,7 +292,7 @@ class _Gemm:
                 self._multiply(step, tiles, columns.size, first, last)
         if not steps:
             self._fill_with_zeros(tiles, columns.size)
-        self._drain(m_start, tiles, columns)
+        self._drain(m_start, m_length, tiles, columns)
         self.banks.advance()
 
     def _steps(self):
@@ -344,18 +344,20 @@ class _Gemm:
 
     # The way out -------------------------------------------------------------------------------
 
-    def _load_factors(self, m_start, tiles):
+    def _load_factors(self, m_start, m_length):
         """Load what the activation engine needs for the block, one number per partition and m tile.
 
         The queue is that of the drain: whatever still used the former numbers is through when their
         results have left on it.
         """
         for name, vector in self.vectors.items():
-            for t, (start, height) in enumerate(tiles):
-                self.p.dma_copy(self.factors[name][:height, t], vector[ds(m_start + start, height)],
+            for start, height, count in _blocks(m_length, self.plan.m_tile):
+                t = start // self.plan.m_tile
+                source = vector[ds(m_start + start, height * count)].split(0, height).permute(1, 0)
+                self.p.dma_copy(self.factors[name][:height, t:t + count], source,
                                 queue=self.d_queue, update=self.factors_loaded.add())
 
-    def _drain(self, m_start, tiles, columns):
+    def _drain(self, m_start, m_length, tiles, columns):
         """Bring the block from PSUM to device memory."""
         p, banks = self.p, self.banks
         for t, (start, height) in enumerate(tiles):
@@ -369,11 +371,14 @@ class _Gemm:
             factors = {name: tile[:height, t:t + 1] for name, tile in self.factors.items()}
             if self.epilogue.scale not in (None, "row"):
                 factors["scale"] = self.epilogue.scale
+            loaded = []
+            if self.vectors and t == 0:
+                loads = len(self.vectors) * len(_blocks(m_length, self.plan.m_tile))
+                loaded = [self.factors_loaded.consume(loads)]
             p.activation(
                 out.tile[:height, :columns.size], result, func="relu" if self.epilogue.relu else "copy",
                 saturate=self.epilogue.saturate, **factors,
-                wait=[self.factors_loaded.consume(len(factors))] * bool(self.vectors)
-                + [taken["wait"], out.free.consume()],
+                wait=[*loaded, taken["wait"], out.free.consume()],
                 update=[taken["update"], out.filled.add()])
             p.dma_copy(target, out.tile[:height, :columns.size], queue=self.d_queue,
                        wait=out.filled.consume(), update=out.free.add())

@@ -27,18 +27,18 @@ from typing import NamedTuple
 import numpy as np
 
 from golden.assembler import decode, engine_name, format_instruction
-from golden.execution import FLOAT32_BYTES, Executor, runs_on
+from golden.execution import Executor, runs_on
 from golden.image import Image
 from golden.memory import HOST, SLOTS, Access, DeviceMemory, Memory, MemoryFault
 from golden.result import ENGINE_NONE, WAIT, Event, Fault, Result
 from hdl.params import isa
-from hdl.params.core_config import PSUM_WORD_BYTES
 from hdl.params.formats import FORMATS, DType
 from hdl.params.isa import FaultCode, Opcode, Space
 
 __all__ = ["Machine", "run"]
 
 _REGISTER_MASK = (1 << 64) - 1
+_WIDEST_BYTES = max(fmt.bytes for fmt in FORMATS.values())
 
 
 def run(image, inputs, *, seed=None):
@@ -202,9 +202,17 @@ class _Run:
         return None
 
     def _can_start(self, engine):
+        """Whether the waits of the next instruction are satisfied, all of them together."""
         instruction = engine.code[engine.pc] if engine.pc < len(engine.code) else None
-        return instruction is None or all(len(self.semaphores[w["semaphore"]]) >= w["value"]
-                                          for w in instruction.fields["waits"] if w["mode"])
+        if instruction is None:
+            return True
+        consumed = dict.fromkeys(range(self.config.semaphores), 0)
+        for semaphore, mode, value in (wait.values() for wait in instruction.fields["waits"] if wait["mode"]):
+            consumes = mode == isa.WaitMode.CONSUME
+            if len(self.semaphores[semaphore]) < value + consumed[semaphore] * consumes:
+                return False
+            consumed[semaphore] += value * consumes
+        return True
 
     def _step(self, engine):
         if engine.pc == len(engine.code):
@@ -212,7 +220,9 @@ class _Run:
             raise MemoryFault(FaultCode.ILLEGAL_INSTRUCTION, Opcode.LOOP, 0)
         stream, _ = self.image.streams[engine.number]
         size = isa.instruction_bytes(engine.number)
-        self.dram.check(np.array([stream + engine.pc * size]), size, write=False)
+        address = stream + engine.pc * size
+        if not self.dram.allows(np.array([address]), size, write=False).all():
+            raise MemoryFault(FaultCode.DRAM_WINDOW, 0, address)
         instruction = engine.code[engine.pc]
         if instruction is None:
             opcode = self.image.instruction(engine.number, engine.pc)[0]
@@ -224,8 +234,11 @@ class _Run:
 
     def _control(self, engine, opcode, fields):
         """Set registers, then open, repeat or close a loop."""
-        if (opcode == Opcode.LOOP and (not fields["count"] or len(engine.loops) == isa.LOOP_DEPTH)
-                or opcode == Opcode.END_LOOP and not engine.loops):
+        if opcode == Opcode.LOOP:
+            legal = fields["count"] and len(engine.loops) < isa.LOOP_DEPTH
+        else:
+            legal = opcode != Opcode.END_LOOP or engine.loops
+        if not legal:
             raise MemoryFault(FaultCode.ILLEGAL_INSTRUCTION, opcode, 0)
         for assignment in fields["sets"]:
             if assignment["destination"]:
@@ -293,7 +306,7 @@ class _Run:
 
 def _grains(code):
     """Return, for each space, the bytes of the smallest element that the instructions use there."""
-    grains = {Space.SBUF: FLOAT32_BYTES, Space.PSUM: PSUM_WORD_BYTES, Space.DRAM: FLOAT32_BYTES}
+    grains = dict.fromkeys(Space, _WIDEST_BYTES)
 
     def use(space, dtype):
         grains[space] = min(grains[space], FORMATS[DType(dtype).name.lower()].bytes)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from golden.assembler import engine_name
-from hdl.params.isa import FaultCode
 
 __all__ = ["HOST", "SLOTS", "Access", "DeviceMemory", "Memory", "MemoryFault", "ProgramError", "RaceError",
            "UninitializedError"]
@@ -185,16 +184,23 @@ class Memory:
                          f"{verb} races with a write by {engine_name(slots[late].flat[0])}")
 
     def _report(self, error, grains, access, what):
-        """Raise ``error`` about the bytes of ``grains``, if there are any, in the first partition hit."""
-        if not grains.size:
-            return
-        first, last = int(grains.min()) * self.grain, (int(grains.max()) + 1) * self.grain - 1
+        """Raise ``error`` about ``grains``, if there are any."""
+        if grains.size:
+            raise error(what, access, *self.locate(np.unique(grains)[:, np.newaxis] * self.grain
+                                                   + np.arange(self.grain)))
+
+    def locate(self, positions):
+        """Return (space, partition, first, last) of bytes, of those in the first partition that they touch.
+
+        In DRAM partition is None, and the bytes are addresses.
+        """
+        first, last = int(positions.min()), int(positions.max())
         if self.partition_bytes is None:
-            raise error(what, access, self.space, None, first + self.base, last + self.base)
+            return self.space, None, first + self.base, last + self.base
         partition = first // self.partition_bytes
         start = partition * self.partition_bytes
-        last = int(grains[grains * self.grain < start + self.partition_bytes].max() + 1) * self.grain - 1
-        raise error(what, access, self.space, partition, first - start, last - start)
+        last = int(positions[positions < start + self.partition_bytes].max())
+        return self.space, partition, first - start, last - start
 
 
 class DeviceMemory:
@@ -215,20 +221,17 @@ class DeviceMemory:
             writable = any(w.write and w.base < limit and base < w.limit for w in windows)
             self._segments.append(Memory("DRAM", limit - base, base=base, grain=grain, tracked=writable))
 
-    def check(self, addresses, size, *, write):
-        """Check that one window permits each of the accesses of ``size`` bytes at ``addresses``.
-
-        Raises
-        ------
-        MemoryFault
-            For the first that none permits.
-        """
+    def allows(self, addresses, size, *, write):
+        """Return, for each of ``addresses``, whether one window permits an access of ``size`` bytes there."""
         allowed = np.zeros(addresses.shape, bool)
         for window in self.windows:
             if window.write if write else window.read:
                 allowed |= (addresses >= window.base) & (addresses + size <= window.limit)
-        if not allowed.all():
-            raise MemoryFault(FaultCode.DRAM_WINDOW, int(write), int(addresses[~allowed].flat[0]))
+        return allowed
+
+    def locate(self, addresses):
+        """Return (space, partition, first, last), see :meth:`Memory.locate`."""
+        return "DRAM", None, int(addresses.min()), int(addresses.max())
 
     def host_write(self, address, data):
         """Write ``data``, all inside one window, before the program starts."""
