@@ -47,37 +47,45 @@ class ArrayRow(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        operand = OperandFormat(self.config.formats)
+        config = self.config
+        operand = OperandFormat(config.formats)
 
-        def decoder(name, source, word, enable, clear=0):
-            component = OperandDecoder(operand)
-            hierarchy.place(m, platform, name, component)
-            m.d.comb += [component.enable.eq(enable), component.clear.eq(clear),
-                         component.dtype.eq(source.dtype), component.word.eq(word)]
-            return component.o
+        def decode(name, source, word, enable, clear=0):
+            decoder = OperandDecoder(operand)
+            hierarchy.place(m, platform, name, decoder)
+            m.d.comb += [decoder.enable.eq(enable), decoder.clear.eq(clear),
+                         decoder.dtype.eq(source.dtype), decoder.word.eq(word)]
+            return decoder.o
 
-        # Moving operand.
-        moving, skip, swap = self.moving, Signal(), Signal()
-        x = decoder("decode_moving", moving, moving.data, moving.valid, clear=moving.skip)
-        m.d.sync += swap.eq(moving.valid & moving.swap)
+        def register(name, value):
+            signal = Signal(value.shape(), name=name)
+            m.d.sync += signal.eq(value)
+            return signal
+
+        # The left edge.  Nothing moves while nothing enters.
+        moving, stationary = self.moving, self.stationary
+        x = decode("decode_moving", moving, moving.data, moving.valid, moving.skip)
+        skip = Signal(name="skip_0")
         with m.If(moving.valid):
             m.d.sync += skip.eq(moving.skip)
-
-        # Weights: `load` says which of the group's shadows take one in this cycle.
-        stationary = self.stationary
-        load, hops = Signal(WEIGHTS_PER_CYCLE), Signal.like(stationary.hops)
+        swap = register("swap_0", moving.valid & moving.swap)
         entering = stationary.mask & stationary.valid.replicate(WEIGHTS_PER_CYCLE)
         weights = [
-            decoder(f"decode_weight_{i}", stationary, stationary.data[i], entering[i])
-            for i in range(min(WEIGHTS_PER_CYCLE, self.config.cols))]
-        m.d.sync += [load.eq(entering), hops.eq(stationary.hops)]
+            decode(f"decode_weight_{i}", stationary, stationary.data[i], entering[i])
+            for i in range(min(WEIGHTS_PER_CYCLE, config.cols))]
+        load = register("load_0", entering)
+        hops = register("hops_0", stationary.hops)
 
-        for group in range(self.config.groups):
-            first = group * WEIGHTS_PER_CYCLE
+        for group, first in enumerate(range(0, config.cols, WEIGHTS_PER_CYCLE)):
             if group:
-                x, skip, swap, load, hops = self._hop(m, group, x, skip, swap, load, hops)
-            for i, column in enumerate(range(first, min(first + WEIGHTS_PER_CYCLE, self.config.cols))):
-                pe = ProcessingElement(self.config)
+                x = register(f"x_{group}", x)
+                skip = register(f"skip_{group}", skip)
+                swap = register(f"swap_{group}", swap)
+                # A datum that has arrived goes no further.
+                load = register(f"load_{group}", load & hops.any().replicate(WEIGHTS_PER_CYCLE))
+                hops = register(f"hops_{group}", (hops - 1)[:len(hops)])
+            for i, column in enumerate(range(first, min(first + WEIGHTS_PER_CYCLE, config.cols))):
+                pe = ProcessingElement(config)
                 hierarchy.place(m, platform, f"pe_{column}", pe)
                 m.d.comb += [
                     pe.x.eq(x), pe.skip.eq(skip), pe.swap.eq(swap),
@@ -85,17 +93,3 @@ class ArrayRow(wiring.Component):
                     pe.acc.eq(self.acc[column]), self.sums[column].eq(pe.sum)]
                 weights[i] = pe.shadow
         return m
-
-    @staticmethod
-    def _hop(m, group, x, skip, swap, load, hops):
-        """Return the registers between one group and the next."""
-        def register(value, name):
-            signal = Signal(value.shape(), name=f"{name}_{group}")
-            return signal
-        next_x, next_skip, next_swap, next_load, next_hops = (
-            register(value, name) for value, name in
-            ((x, "x"), (skip, "skip"), (swap, "swap"), (load, "load"), (hops, "hops")))
-        m.d.sync += [
-            next_x.eq(x), next_skip.eq(skip), next_swap.eq(swap),
-            next_load.eq(Mux(hops.any(), load, 0)), next_hops.eq(hops - 1)]
-        return next_x, next_skip, next_swap, next_load, next_hops

@@ -9,7 +9,7 @@ from amaranth import *
 __all__ = ["normalize", "shift_right_sticky"]
 
 
-def normalize(m, value, *, limit=None, fill=C(0, 1), name):
+def normalize(m, value, *, limit=None, fill=None, name):
     """Shift ``value`` left until its top bit is one, but by no more than ``limit``.
 
     Each level looks at the bits that it would shift out, from the largest power of two down, so no
@@ -23,8 +23,8 @@ def normalize(m, value, *, limit=None, fill=C(0, 1), name):
     value : Value
     limit : Value or None
         Largest shift, None if there is none.
-    fill : Value
-        The bit that enters at the bottom.
+    fill : Value or None
+        The bit that enters at the bottom, zero if None.
     name : str
         Name of the submodule.
 
@@ -36,6 +36,7 @@ def normalize(m, value, *, limit=None, fill=C(0, 1), name):
     """
     m.submodules[name] = inner = Module()
     levels = (len(value) - 1).bit_length()
+    fill = C(0, 1) if fill is None else fill
     count = Signal(levels)
     # Bit k: a bit of the limit above k was not needed.
     free = Signal(levels)
