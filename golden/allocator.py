@@ -40,7 +40,8 @@ class Allocator:
                 break
             start = max(start, -(-high // self.alignment) * self.alignment)
         if start + size > limit:
-            raise ValueError(f"{self.name} must have {size} bytes free in banks {banks.start}..{banks.stop - 1}, "
+            raise ValueError(f"{self.name} must have {size} bytes free in banks "
+                             f"{banks.start}..{banks.stop - 1}, "
                              f"{limit} bytes end there and {start} are taken")
         self._taken.append((start, start + size))
         return start

@@ -10,10 +10,9 @@ import operator
 
 from hdl.params import isa
 from hdl.params.formats import DType
+from hdl.params.isa import Opcode
 
-__all__ = ["Opcode", "decode", "disassemble", "encode", "format_instruction"]
-
-Opcode = isa.Opcode
+__all__ = ["chip_base", "decode", "disassemble", "encode", "engine_name", "format_instruction"]
 
 _BOOLEANS = ("accumulate", "saturate", "src_partition_inner", "dst_partition_inner")
 _REGISTERS = ("destination", "source")
@@ -134,8 +133,18 @@ def decode(data):
     layout = isa.INSTRUCTIONS[opcode]
     word = int.from_bytes(data, "little")
     if word >> isa.layout_bits(layout):
-        raise ValueError(f"{opcode.name}: bits from {isa.layout_bits(layout)} on are reserved and must be zero")
+        raise ValueError(f"{opcode.name}: bits from {isa.layout_bits(layout)} on are reserved and must be "
+                         "zero")
     return opcode, _unpack(layout, word, opcode.name)
+
+
+def chip_base(base):
+    """Return the fields of an on-chip ``base``, reserved bits included, as a dict."""
+    values = {}
+    for field in isa.CHIP_BASE:
+        values[field.name] = base & (1 << field.bits) - 1
+        base >>= field.bits
+    return values
 
 
 # Listing -----------------------------------------------------------------------------------------
@@ -169,9 +178,9 @@ def _wide_pattern(fields, side):
     if space == isa.Space.DRAM:
         text = f"dram[{_offset(pattern['base'], register)}{_dims(pattern['dims'])}]"
     else:
-        base = pattern["base"]
-        text = (f"{space.name.lower()}[{base >> 32 & 0xFF}+{base >> 40 & 0xFF}, "
-                f"{_offset(base & 0xFFFFFFFF, register)}{_dims(pattern['dims'])}]")
+        base = chip_base(pattern["base"])
+        text = (f"{space.name.lower()}[{base['start']}+{base['partitions']}, "
+                f"{_offset(base['offset'], register)}{_dims(pattern['dims'])}]")
     return f"{side}={text}.{dtype}" + (".partition_inner" if fields.get(f"{side}_partition_inner") else "")
 
 
@@ -228,8 +237,9 @@ def disassemble(image):
 
     Bodies of loops are indented.  An instruction that is not legal is listed as its bytes with the reason.
     """
-    lines = [f"; program for {image.config.name} (configuration {image.config.hash:016x}) at {image.base:#x}, "
-             f"{len(image.data)} bytes"]
+    config = image.config
+    lines = [f"; program for {config.name} (configuration {config.hash:016x})",
+             f"; program  at {image.base:#x}, {len(image.data)} bytes"]
     lines += [f"; {t.kind:8} {t.name} {t.dtype}{list(t.shape)} at {t.address:#x}"
               for t in image.tensors.values()]
     lines += [f"; window   {w.base:#x}..{w.limit:#x} {'r' if w.read else '-'}{'w' if w.write else '-'}"

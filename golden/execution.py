@@ -6,13 +6,14 @@ from functools import lru_cache
 import numpy as np
 
 from golden.arithmetic import add
+from golden.assembler import chip_base
 from golden.conversion import widen
 from golden.evacuation import activation
 from golden.formats import storage_dtype, to_bits
 from golden.memory import MemoryFault, RaceError
 from golden.product import chain
 from hdl.params import isa
-from hdl.params.core_config import PSUM_WORD_BYTES, WEIGHTS_PER_CYCLE
+from hdl.params.core_config import WEIGHTS_PER_CYCLE
 from hdl.params.formats import FORMATS, DType, FloatFormat, IntFormat
 from hdl.params.isa import EngineId, FaultCode, Opcode, Space
 
@@ -69,6 +70,8 @@ class _Operand:
 
     Attributes
     ----------
+    base : int
+        Byte offset or address of the first element.
     offsets : array
         Byte offsets in a partition, or addresses in DRAM, in order.
     start, partitions : int
@@ -79,6 +82,7 @@ class _Operand:
 
     space: Space
     format: FloatFormat | IntFormat
+    base: int
     offsets: np.ndarray
     start: int = 0
     partitions: int = 1
@@ -90,7 +94,7 @@ class _Operand:
         offset = _truncate(pattern["offset"] + registers[pattern["register"]], _TENSOR_BITS["offset"])
         aligned = not any(value % fmt.bytes for value in (offset, *(d["stride"] for d in pattern["dims"])))
         _require(aligned, opcode)
-        return cls(space, fmt, offset + _walk_of(pattern), pattern["start"], pattern["partitions"])
+        return cls(space, fmt, offset, offset + _walk_of(pattern), pattern["start"], pattern["partitions"])
 
     @classmethod
     def of_wide(cls, fields, side, registers, opcode):
@@ -103,13 +107,11 @@ class _Operand:
             _require(_is_aligned(address, pattern["dims"], fmt.bytes) and not inner, opcode)
             # No window reaches into the upper half of the address space: let it be negative there.
             address -= address >> _ADDRESS_BITS - 1 << _ADDRESS_BITS
-            return cls(space, fmt, address + _walk_of(pattern))
-        parts, base = {}, pattern["base"]
-        for name, bits in _CHIP_BITS.items():
-            parts[name], base = _truncate(base, bits), base >> bits
+            return cls(space, fmt, address, address + _walk_of(pattern))
+        parts = chip_base(pattern["base"])
         offset = _truncate(moved, _CHIP_BITS["offset"])
         _require(_is_aligned(offset, pattern["dims"], fmt.bytes) and not parts["reserved"], opcode)
-        return cls(space, fmt, offset + _walk_of(pattern), parts["start"], parts["partitions"], inner)
+        return cls(space, fmt, offset, offset + _walk_of(pattern), parts["start"], parts["partitions"], inner)
 
     @property
     def size(self):
@@ -138,6 +140,7 @@ class Executor:
 
     def __init__(self, config, sbuf, psum, dram):
         self.config = config
+        self._dram = dram
         self._memories = {Space.SBUF: sbuf, Space.PSUM: psum, Space.DRAM: dram}
         self._partition_bytes = {Space.DRAM: 0, Space.SBUF: config.sbuf_bytes, Space.PSUM: config.psum_bytes}
         # Weights of the array, widened: those in use, and those that the next matmul will use.
@@ -185,13 +188,13 @@ class Executor:
         return operand.start + operand.partitions <= self.config.partitions
 
     def _check_walk(self, opcode, operands, along_partitions=False):
-        """Walk patterns together, a read first and then a write: fault at the first element that lies outside of
-        its memory, or where one pattern ends before the other."""
+        """Walk patterns together, a read and then a write: fault at the first element that lies outside
+        of its memory, or where one pattern ends before the other."""
         lengths = [o.size if along_partitions else o.offsets.size for o in operands]
         faults = []
         for operand, write in zip(operands, (False, True), strict=False):
             if operand.space == Space.DRAM:
-                allowed = self._memories[Space.DRAM].allows(operand.offsets, operand.format.bytes, write=write)
+                allowed = self._dram.allows(operand.offsets, operand.format.bytes, write=write)
                 code, info, bits = FaultCode.DRAM_WINDOW, int(write), _ADDRESS_BITS
             else:
                 allowed = (operand.offsets >= 0) & (operand.offsets < self._partition_bytes[operand.space])
@@ -302,7 +305,7 @@ class Executor:
         """The operand of one float32 per partition in SBUF."""
         offset = _truncate(fields[name] + registers[fields[f"{name}_register"]], _CHIP_BITS["offset"])
         _require(_is_aligned(offset, (), _FLOAT32.bytes), opcode)
-        return _Operand(Space.SBUF, _FLOAT32, offset + _walk(()), fields[f"{name}_start"], partitions)
+        return _Operand(Space.SBUF, _FLOAT32, offset, offset + _walk(()), fields[f"{name}_start"], partitions)
 
     # DMA ---------------------------------------------------------------------------------------
 
@@ -310,11 +313,11 @@ class Executor:
         opcode = Opcode.DMA_COPY
         # Conversion on the way is not built yet.
         _require(fields["src_dtype"] == fields["dst_dtype"], opcode)
-        source, target = sides = [_Operand.of_wide(fields, side, registers, opcode) for side in ("src", "dst")]
+        sides = [_Operand.of_wide(fields, side, registers, opcode) for side in ("src", "dst")]
         for side in sides:
             if side.space != Space.DRAM and not self._exists(side):
-                offset = side.offsets[0] if side.size else 0
-                raise MemoryFault(FaultCode.CHIP_ACCESS, side.space, _truncate(int(offset), _CHIP_BITS["offset"]))
+                raise MemoryFault(FaultCode.CHIP_ACCESS, side.space, side.base)
+        source, target = sides
         if not source.size or not target.size:
             if source.size or target.size:
                 raise MemoryFault(FaultCode.SIZE_MISMATCH, opcode, 0)

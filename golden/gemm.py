@@ -8,12 +8,12 @@ D lie on PSUM partitions.  D is made block by block, each block up to half of th
   the block's rows of A, or of its columns of B.  A and B lie in different SBUF banks, so that the array reads
   both at once.
 * The tensor engine goes through the K tiles of a step and, in each, through the m tiles.
-* In the last K tile every bank is handed over as soon as it is complete, and is emptied while the other half of
-  the banks takes the next block: straight to device memory, or through the activation engine.
+* In the last K tile every bank is handed over as soon as it is complete, and is emptied while the other
+  half of the banks takes the next block: straight to device memory, or through the activation engine.
 
 Every ring is a FIFO with two semaphores: units filled, and units free.  Ragged edges are shorter patterns,
-nothing is padded.  The order in which this file emits instructions is itself a valid sequential execution, so the
-program cannot deadlock, whichever of its streams share a queue.
+nothing is padded.  The order in which this file emits instructions is itself a valid sequential
+execution, so the program cannot deadlock, whichever of its streams share a queue.
 """
 
 from dataclasses import dataclass
@@ -260,8 +260,9 @@ class _Gemm:
         if not self.epilogue.direct:
             self.out_ring = self._sbuf_ring("out", height, (plan.n_block,), self.epilogue.dtype, 2)
             p.nop(f"dma{self.d_queue}", update=self.out_ring.free.add(2))
-            self.factors = {name: p.sbuf((height, plan.block_tiles), "float32", name=name, banks=plan.banks["out"])
-                            for name in self.vectors}
+            self.factors = {
+                name: p.sbuf((height, plan.block_tiles), "float32", name=name, banks=plan.banks["out"])
+                for name in self.vectors}
             if self.factors:
                 self.factors_loaded = p.semaphore("factors loaded")
 
@@ -273,7 +274,8 @@ class _Gemm:
 
     def _block(self, m_start, m_length, columns):
         """Compute and drain ``m_length`` rows of D."""
-        tiles = [(start, min(self.plan.m_tile, m_length - start)) for start in range(0, m_length, self.plan.m_tile)]
+        height = self.plan.m_tile
+        tiles = [(start, min(height, m_length - start)) for start in range(0, m_length, height)]
         rows = ds(m_start, m_length)
         if self.vectors:
             self._load_factors(m_start, m_length)

@@ -50,11 +50,13 @@ class TensorSpec:
 
     def __post_init__(self):
         if self.kind not in KINDS:
-            raise ValueError(f"kind of tensor {self.name!r} must be one of {', '.join(KINDS)}, not {self.kind!r}")
+            raise ValueError(f"kind of tensor {self.name!r} must be one of {', '.join(KINDS)}, "
+                             f"not {self.kind!r}")
         object.__setattr__(self, "dtype", resolve(self.dtype, f"dtype of tensor {self.name!r}").name)
         shape = tuple(self.shape)
         if not all(isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= 0 for n in shape):
-            raise ValueError(f"shape of tensor {self.name!r} must hold integers from 0 up, not {self.shape!r}")
+            raise ValueError(f"shape of tensor {self.name!r} must hold integers from 0 up, "
+                             f"not {self.shape!r}")
         object.__setattr__(self, "shape", tuple(int(n) for n in shape))
 
     @property
@@ -200,7 +202,8 @@ class Image:
         if not isinstance(values, dict) or values.get("format") != _JSON_FORMAT:
             raise ValueError(f'Program must be a JSON object with "format": "{_JSON_FORMAT}"')
         if values.get("isa_version") != isa.ISA_VERSION:
-            raise ValueError(f"Program's isa_version must be {isa.ISA_VERSION}, not {values.get('isa_version')!r}")
+            raise ValueError(f"Program's isa_version must be {isa.ISA_VERSION}, "
+                             f"not {values.get('isa_version')!r}")
         try:
             config = CoreConfig.from_dict(values["config"])
             image = cls(
@@ -241,7 +244,8 @@ class Image:
                 raise ValueError(f"Stream's engine must be one of {', '.join(self.config.engines)}, "
                                  f"not number {engine}")
             if address % STREAM_ALIGNMENT or count < 0 or not 0 <= start <= len(self.data) - count * size:
-                raise ValueError(f"Stream of {engine_name(engine)} must lie inside the program's {len(self.data)} "
+                raise ValueError(f"Stream of {engine_name(engine)} must lie inside the program's "
+                                 f"{len(self.data)} "
                                  f"bytes at a multiple of {STREAM_ALIGNMENT}, not {count} x {size} bytes "
                                  f"at {start:#x}")
             for pc in range(count):
@@ -256,9 +260,10 @@ class Image:
         if len(self.windows) > self.config.dram_windows:
             raise ValueError(f"windows must be at most {self.config.dram_windows}, not {len(self.windows)}")
         for tensor in self.tensors.values():
-            if tensor.nbytes and not any(w.base <= tensor.address and tensor.address + tensor.nbytes <= w.limit
-                                         for w in self.windows):
-                raise ValueError(f"Tensor {tensor.name!r} must lie inside one window, not at {tensor.address:#x} "
+            end = tensor.address + tensor.nbytes
+            if tensor.nbytes and not any(w.base <= tensor.address and end <= w.limit for w in self.windows):
+                raise ValueError(f"Tensor {tensor.name!r} must lie inside one window, "
+                                 f"not at {tensor.address:#x} "
                                  f"with {tensor.nbytes} bytes")
 
     def header(self):
@@ -270,7 +275,8 @@ class Image:
             The image is shorter than a header.
         """
         if len(self.data) < isa.PROGRAM_HEADER_BYTES:
-            raise ValueError(f"Program must have at least {isa.PROGRAM_HEADER_BYTES} bytes, not {len(self.data)}")
+            raise ValueError(f"Program must have at least {isa.PROGRAM_HEADER_BYTES} bytes, "
+                             f"not {len(self.data)}")
         values, position = {}, 0
         for field in isa.PROGRAM_HEADER:
             size = field.bits // 8

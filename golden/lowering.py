@@ -3,15 +3,16 @@
 The builder records one tree of instructions and loops.  Here every engine gets its own copy, without
 the loops it takes no part in, in which addresses that advance are kept in registers:
 
-* An address ``constant + c1 * i1 + c2 * i2`` needs a register for ``c1 * i1`` in the outer loop and one for
-  ``c1 * i1 + c2 * i2`` in the inner.  The latter starts from the former at the inner LOOP and grows by ``c2`` at
-  each END_LOOP.  Addresses with the same variable part share their registers.
+* An address ``constant + c1 * i1 + c2 * i2`` needs a register for ``c1 * i1`` in the outer loop and one
+  for ``c1 * i1 + c2 * i2`` in the inner.  The latter starts from the former at the inner LOOP and grows by
+  ``c2`` at each END_LOOP.  Addresses with the same variable part share their registers.
 * A ring of n slots is n registers that are rotated when it advances; its value is the first of them.
 
 Assignments are collected until an instruction may see them, so that most of them ride on LOOP and END_LOOP.
 """
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from golden.affine import Affine, LoopIndex, Ring
 from golden.assembler import encode
@@ -174,7 +175,8 @@ class _Lowering:
 
     def _allocate(self):
         if not self.free:
-            raise ValueError(f"Stream of engine {self.engine} must use at most {isa.NUM_REGISTERS - 1} address "
+            raise ValueError(f"Stream of engine {self.engine} must use at most "
+                             f"{isa.NUM_REGISTERS - 1} address "
                              "registers: too many different address patterns are in use at once")
         return self.free.pop(0)
 
@@ -184,7 +186,8 @@ class _Lowering:
         early, late = self.pending[:split], self.pending[split:]
         self.pending = []
         for first in range(0, len(early), isa.NUM_SETS):
-            self.stream.append((Opcode.SET_REGISTERS, {"sets": _set_fields(early[first:first + isa.NUM_SETS])}))
+            group = early[first:first + isa.NUM_SETS]
+            self.stream.append((Opcode.SET_REGISTERS, {"sets": _set_fields(group)}))
         return _set_fields(late)
 
     def _statements(self, body):
@@ -194,7 +197,7 @@ class _Lowering:
             elif isinstance(statement, Advance):
                 registers, spare = self.rings[statement.ring]
                 rotated = [spare, *registers, spare]
-                self.pending += [(d, s, 0) for d, s in zip(rotated, rotated[1:], strict=False)]
+                self.pending += [(d, s, 0) for d, s in pairwise(rotated)]
             else:
                 self._instruction(statement)
 
@@ -313,7 +316,8 @@ def assemble(config, base, body, tensors):
         if address > start:
             windows.append(Window(start, address, read=True, write=write))
     if address > 1 << config.axi_address_width:
-        raise ValueError(f"Program with its tensors must end below 2**{config.axi_address_width}, not at {address:#x}")
+        raise ValueError(f"Program with its tensors must end below 2**{config.axi_address_width}, "
+                         f"not at {address:#x}")
 
     data = bytearray(windows[0].limit - base)
     header = {"magic": isa.PROGRAM_MAGIC, "isa_version": isa.ISA_VERSION,

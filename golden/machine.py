@@ -37,6 +37,7 @@ from hdl.params.isa import FaultCode, Opcode, Space
 
 __all__ = ["Machine", "run"]
 
+_COUNTERS = ("instructions", "work", "bytes_read", "bytes_written")
 _REGISTER_MASK = (1 << 64) - 1
 _WIDEST_BYTES = max(fmt.bytes for fmt in FORMATS.values())
 
@@ -73,8 +74,7 @@ class _Engine:
     clock: np.ndarray = field(default_factory=lambda: np.zeros(SLOTS, np.int64))
     time: int = 0
     """Estimated cycle from which on the next instruction can start."""
-    counters: dict = field(default_factory=lambda: dict.fromkeys(
-        ("instructions", "work", "bytes_read", "bytes_written"), 0))
+    counters: dict = field(default_factory=lambda: dict.fromkeys(_COUNTERS, 0))
 
     @property
     def name(self):
@@ -176,7 +176,8 @@ class _Run:
 
     def _check_header(self):
         header = self.image.header()
-        expected = {"magic": isa.PROGRAM_MAGIC, "isa_version": isa.ISA_VERSION, "config_hash": self.config.hash}
+        expected = {"magic": isa.PROGRAM_MAGIC, "isa_version": isa.ISA_VERSION,
+                    "config_hash": self.config.hash}
         for number, (name, value) in enumerate(expected.items()):
             if header[name] != value:
                 return Fault(FaultCode.ILLEGAL_PROGRAM, ENGINE_NONE, 0, number, self.image.base)
@@ -263,7 +264,7 @@ class _Run:
                 start = max(start, self._wait(engine, **wait))
         engine.clock[engine.number] += 1
         access = Access(engine.number, int(engine.clock[engine.number]), engine.clock, text)
-        work, bytes_read, bytes_written, cycles = self.executor.execute(opcode, fields, engine.registers, access)
+        *work, cycles = self.executor.execute(opcode, fields, engine.registers, access)
         if start > engine.time:
             self.trace.append(Event(engine.name, engine.pc, WAIT, engine.time, start))
         self.trace.append(Event(engine.name, engine.pc, opcode.name, start, start + cycles))
@@ -272,8 +273,7 @@ class _Run:
         for update in fields["updates"]:
             if update["mode"]:
                 self._update(unit, **update)
-        for name, value in (("instructions", 1), ("work", work), ("bytes_read", bytes_read),
-                            ("bytes_written", bytes_written)):
+        for name, value in zip(_COUNTERS, (1, *work), strict=True):
             engine.counters[name] += value
         engine.pc += 1
 

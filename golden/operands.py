@@ -8,8 +8,7 @@ from hdl.params import isa
 
 __all__ = ["check_view", "copy_patterns", "tensor_pattern", "wide_pattern"]
 
-_PARTITION_SHIFT, _START_SHIFT = 40, 32
-"""Bit positions of partition count and start partition in ``base`` of a wide on-chip pattern."""
+_CHIP_SHIFT = {field.name: isa.layout_bits(isa.CHIP_BASE[:n]) for n, field in enumerate(isa.CHIP_BASE)}
 _TENSOR_STRIDE_BITS = next(f for f in next(f for f in isa.TENSOR_PATTERN if f.name == "dims").fields
                            if f.name == "stride").bits
 
@@ -47,7 +46,7 @@ def check_view(view, argument, config, spaces):
 
 
 def _dims(axes, argument):
-    """Return axes, outermost first, as at most ``NUM_DIMS`` fields, innermost first, merged where possible."""
+    """Return axes, outermost first, as ``NUM_DIMS`` fields, innermost first, merged where possible."""
     if any(axis.count == 0 for axis in axes):
         return [{"stride": 0, "count": 0}] + [{"stride": 0, "count": 1}] * (isa.NUM_DIMS - 1)
     dims = []
@@ -59,7 +58,8 @@ def _dims(axes, argument):
         else:
             dims.append({"stride": stride, "count": count})
     if len(dims) > isa.NUM_DIMS:
-        raise ValueError(f"{argument} must need at most {isa.NUM_DIMS} (stride, count) pairs, not {len(dims)}")
+        raise ValueError(f"{argument} must need at most {isa.NUM_DIMS} (stride, count) pairs, "
+                         f"not {len(dims)}")
     return dims + [{"stride": 0, "count": 1}] * (isa.NUM_DIMS - len(dims))
 
 
@@ -85,7 +85,8 @@ def tensor_pattern(view, argument, backwards=False):
         offset = offset + sum(max(d["count"] - 1, 0) * d["stride"] for d in dims)
         dims = [{"stride": -d["stride"], "count": d["count"]} for d in dims]
     if any(abs(d["stride"]) >= 1 << _TENSOR_STRIDE_BITS - 1 for d in dims):
-        raise ValueError(f"{argument} must have strides of less than {1 << _TENSOR_STRIDE_BITS - 1} bytes: {view!r}")
+        raise ValueError(f"{argument} must have strides of less than "
+                         f"{1 << _TENSOR_STRIDE_BITS - 1} bytes: {view!r}")
     return {"offset": offset, "start": view.start, "partitions": view.shape[0], "dims": dims}
 
 
@@ -100,7 +101,7 @@ def wide_pattern(view, argument, order=None):
         base = base + view.tensor
     else:
         partitions = view.shape[view.partition_axis]
-        base = base + ((view.start << _START_SHIFT) | (partitions << _PARTITION_SHIFT))
+        base = base + (view.start << _CHIP_SHIFT["start"]) + (partitions << _CHIP_SHIFT["partitions"])
     return {"base": Affine.of(base), "dims": _dims([a for a in axes if a.stride is not None], argument)}
 
 

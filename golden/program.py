@@ -79,7 +79,8 @@ class Semaphore:
     def _value(self, value):
         value = operator.index(value)
         if not 0 <= value <= isa.SEMAPHORE_MAX:
-            raise ValueError(f"value of semaphore {self.name!r} must be in 0..{isa.SEMAPHORE_MAX}, not {value!r}")
+            raise ValueError(f"value of semaphore {self.name!r} must be in 0..{isa.SEMAPHORE_MAX}, "
+                             f"not {value!r}")
         return value
 
 
@@ -110,10 +111,12 @@ class Program:
     Notes
     -----
     Every call takes ``wait`` and ``update``: one, or a sequence, of what the methods of
-    :class:`Semaphore` return.  An instruction has room for two of each; further waits become NOPs in front of it.
+    :class:`Semaphore` return.  An instruction has room for two of each; further waits become NOPs in
+    front of it.
 
     All calls raise ``ValueError`` (``TypeError`` for the wrong type) naming the argument for everything
-    that the hardware would answer with a fault: bounds, alignment, sizes, formats that the configuration lacks.
+    that the hardware would answer with a fault: bounds, alignment, sizes, formats that the
+    configuration lacks.
     """
 
     def __init__(self, config, base=0x1000_0000):
@@ -140,7 +143,8 @@ class Program:
             ``"input"``, ``"output"``, ``"inout"`` or ``"scratch"``.
         """
         if kind not in KINDS or kind == "constant":
-            raise ValueError(f"kind must be one of {', '.join(k for k in KINDS if k != 'constant')}, not {kind!r}")
+            raise ValueError(f"kind must be one of {', '.join(k for k in KINDS if k != 'constant')}, "
+                             f"not {kind!r}")
         return self._tensor(name, shape, dtype, kind)
 
     def constant(self, name, array):
@@ -195,7 +199,8 @@ class Program:
     def _tile(self, space, allocator, shape, dtype, name, offset, banks, start, slots):
         partitions, *free = (operator.index(n) for n in shape)
         if partitions < 0 or start < 0 or start + partitions > self.config.partitions:
-            raise ValueError(f"shape must lie in {self.config.partitions} partitions, not {partitions} from {start}")
+            raise ValueError(f"shape must lie in {self.config.partitions} partitions, "
+                             f"not {partitions} from {start}")
         axes, stride = [], resolve(dtype).bytes
         for count in reversed(free):
             axes.insert(0, Axis(count, stride))
@@ -207,7 +212,7 @@ class Program:
         return view
 
     def slot_bytes(self, free, dtype):
-        """Bytes per partition from one slot of a tile to the next: its free axes, rounded up to a memory row."""
+        """Bytes per partition from one slot of a tile to the next: its free axes in whole memory rows."""
         nbytes = int(np.prod(free, dtype=object)) * resolve(dtype).bytes
         return -(-nbytes // self.config.row_bytes) * self.config.row_bytes
 
@@ -218,7 +223,8 @@ class Program:
         if name in self.semaphores:
             raise ValueError(f"name must be new, not {name!r}")
         if len(self.semaphores) == self.config.semaphores:
-            raise ValueError(f"Program must use at most the {self.config.semaphores} semaphores of the configuration")
+            raise ValueError(f"Program must use at most the {self.config.semaphores} semaphores of the "
+                             "configuration")
         return self.semaphores.setdefault(name, Semaphore(len(self.semaphores), name))
 
     @contextmanager
@@ -272,8 +278,8 @@ class Program:
             if isinstance(index, LoopIndex) and index not in self._loops:
                 raise ValueError(f"Loop index {index!r} must be used inside its loop")
         while len(waits) > isa.NUM_WAITS:
-            self._body.append(Instruction(engine, Opcode.NOP, {"waits": [w._asdict() for w in waits[:isa.NUM_WAITS]]}))
-            del waits[:isa.NUM_WAITS]
+            early, waits = waits[:isa.NUM_WAITS], waits[isa.NUM_WAITS:]
+            self._body.append(Instruction(engine, Opcode.NOP, {"waits": [w._asdict() for w in early]}))
         self._body.append(Instruction(engine, opcode, {
             **fields, "waits": [w._asdict() for w in waits], "updates": [u._asdict() for u in updates]}))
 
@@ -294,7 +300,8 @@ class Program:
         self._check_operand(stationary, "stationary")
         rows, columns = stationary.shape[0], stationary.size // max(stationary.shape[0], 1)
         if not 1 <= rows <= self.config.rows or not 1 <= columns <= self.config.cols:
-            raise ValueError(f"stationary must have 1..{self.config.rows} partitions and 1..{self.config.cols} "
+            raise ValueError(f"stationary must have 1..{self.config.rows} partitions and "
+                             f"1..{self.config.cols} "
                              f"elements in each, not {rows} and {columns}")
         self._append(isa.EngineId.TENSOR, Opcode.LOAD_STATIONARY, {
             "stationary": tensor_pattern(stationary, "stationary", backwards=True),
@@ -335,7 +342,8 @@ class Program:
                                               if not (isinstance(s, Ring) and s.stride % bank == 0)})
         low, high = View(dst.name, dst.space, dst.dtype, within, dst.axes).extent
         if low // bank != (high - 1) // bank:
-            raise ValueError(f"dst must stay inside one bank of {bank} bytes, not span {low}..{high - 1}: {dst!r}")
+            raise ValueError(f"dst must stay inside one bank of {bank} bytes, "
+                             f"not span {low}..{high - 1}: {dst!r}")
 
     def activation(self, dst, src, *, func="copy", scale=None, bias=None, saturate=False, wait=(), update=()):
         """Compute ``dst = func(src * scale + bias)``, narrowed to the format of ``dst``.
@@ -361,14 +369,17 @@ class Program:
         if dst.partition_axis != 0 or src.partition_axis != 0:
             raise ValueError(f"dst and src must have their partition axis first, not {dst!r} and {src!r}")
         if func.upper() not in isa.Function.__members__:
-            raise ValueError(f"func must be one of {', '.join(f.name.lower() for f in isa.Function)}, not {func!r}")
+            raise ValueError(f"func must be one of {', '.join(f.name.lower() for f in isa.Function)}, "
+                             f"not {func!r}")
         fields = {"src": wide_pattern(src, "src"), "dst": wide_pattern(dst, "dst"), **self._sides(dst, src),
                   "function": isa.Function[func.upper()], "saturate": bool(saturate)}
         for name, value in (("scale", scale), ("bias", bias)):
             if isinstance(value, View):
                 check_view(value, name, self.config, (Space.SBUF,))
-                if value.dtype != "float32" or value.shape[0] != src.shape[0] or value.size != src.shape[0]:
-                    raise ValueError(f"{name} must be one float32 for each of {src.shape[0]} partitions, not {value!r}")
+                lanes = src.shape[0]
+                if value.dtype != "float32" or value.shape[0] != lanes or value.size != lanes:
+                    raise ValueError(f"{name} must be one float32 for each of {lanes} partitions, "
+                                     f"not {value!r}")
                 fields |= {f"{name}_mode": isa.ScaleMode.PER_PARTITION, f"{name}_start": value.start,
                            name: value.offset}
             elif value is not None:
@@ -391,7 +402,8 @@ class Program:
         if dst.shape != src.shape:
             raise ValueError(f"dst must have the shape of src, {src.shape}, not {dst.shape}")
         if dst.dtype != src.dtype:
-            raise ValueError(f"dst must have the format of src, {src.dtype}, not {dst.dtype}: the DMA does not convert")
+            raise ValueError(f"dst must have the format of src, {src.dtype}, "
+                             f"not {dst.dtype}: the DMA does not convert")
         if not 0 <= queue < self.config.dma_engines:
             raise ValueError(f"queue must be in 0..{self.config.dma_engines - 1}, not {queue!r}")
         if dst.space == Space.DRAM and dst.tensor.kind in ("input", "constant"):

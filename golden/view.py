@@ -123,7 +123,8 @@ class View:
     def permute(self, *order):
         """Return the view with its axes in another order, as ``numpy.transpose``."""
         if sorted(order) != list(range(len(self.axes))):
-            raise ValueError(f"{self.name}: order must be a permutation of 0..{len(self.axes) - 1}, not {order!r}")
+            raise ValueError(f"{self.name}: order must be a permutation of 0..{len(self.axes) - 1}, "
+                             f"not {order!r}")
         return replace(self, axes=tuple(self.axes[i] for i in order))
 
     def split(self, axis, inner):
@@ -132,7 +133,8 @@ class View:
         if stride is None:
             raise ValueError(f"{self.name}: the partition axis cannot be split")
         if inner < 1 or count % inner:
-            raise ValueError(f"{self.name}: inner must divide the {count} elements of axis {axis}, not {inner!r}")
+            raise ValueError(f"{self.name}: inner must divide the {count} elements of axis {axis}, "
+                             f"not {inner!r}")
         parts = (Axis(count // inner, stride * inner), Axis(inner, stride))
         return replace(self, axes=(*self.axes[:axis], *parts, *self.axes[axis + 1:]))
 
