@@ -5,8 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from hdl.bus.axi import (BURST_INCR, AXI4Signature, MasterSignature, burst_layout, read_layout,
-                         write_layout)
+from hdl.bus.axi import BURST_INCR, AXI4Signature, burst_layout, read_layout, write_layout
 from hdl.common.queue import Queue
 from hdl.common.round_robin import RoundRobin
 
@@ -22,10 +21,10 @@ class AxiArbiter(wiring.Component):
     """Shares one AXI4 port among masters; a burst's ID is the number of its master.
 
     Every output of ``axi`` but RREADY and BREADY comes from a register.  Each channel moves one beat a
-    cycle and adds one cycle of latency (W one more when it comes together with its address).  Masters take
-    turns on AR and on AW; W beats go out in the order of the granted write bursts.  A burst whose data are late
-    therefore keeps the others' waiting: a master gives away an address only when its data will come
-    without the bus.  R and B go back by ID.
+    cycle and adds one cycle of latency (W one more when it comes together with its address).  Masters
+    take turns on AR and on AW; W beats go out in the order of the granted write bursts.  A burst whose
+    data are late therefore keeps the others' waiting: a master gives away an address only when its data
+    will come without the bus.  R and B go back by ID.
 
     Parameters
     ----------
@@ -83,7 +82,7 @@ class AxiArbiter(wiring.Component):
                          order.i.valid.eq(turns.requests.any() & free)]
         m.d.comb += [turns.requests.eq(Cat(s.valid for s in streams)), turns.served.eq(free)]
         with m.Switch(turns.grant):
-            for turn, ((number, _), s) in enumerate(zip(masters, streams)):
+            for turn, ((number, _), s) in enumerate(zip(masters, streams, strict=True)):
                 with m.Case(turn):
                     m.d.comb += [chosen.eq(s.p), index.eq(number), s.ready.eq(free)]
         with m.If(ready):

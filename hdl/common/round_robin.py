@@ -40,15 +40,14 @@ class RoundRobin(wiring.Component):
         previous = Signal(range(self.count), init=self.count - 1)
         standing = Signal()
         m.d.comb += self.grant.eq(previous)
-        with m.If(~standing):
-            with m.Switch(previous):
-                for last in range(self.count):
-                    with m.Case(last):
-                        # Later assignments win: the successor of the last one comes first.
-                        for offset in range(self.count - 1, 0, -1):
-                            candidate = (last + offset) % self.count
-                            with m.If(self.requests[candidate]):
-                                m.d.comb += self.grant.eq(candidate)
+        with m.If(~standing), m.Switch(previous):
+            for last in range(self.count):
+                with m.Case(last):
+                    # Later assignments win: the successor of the last one comes first.
+                    for offset in range(self.count - 1, 0, -1):
+                        candidate = (last + offset) % self.count
+                        with m.If(self.requests[candidate]):
+                            m.d.comb += self.grant.eq(candidate)
         with m.If(self.requests.any()):
             m.d.sync += [previous.eq(self.grant), standing.eq(~self.served)]
         return m

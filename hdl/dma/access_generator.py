@@ -44,12 +44,12 @@ def job_layout():
 
 
 def access_layout(config):
-    """Bytes that follow one another in DRAM or in a row of one partition, or elements of neighbouring partitions.
+    """Bytes that are read or written together.
 
-    ``space``, ``size``, ``from_dram``: of the job; ``lanes``: elements at offset ``address`` in
-    partitions from ``partition`` on; otherwise bytes from ``address`` on (in ``partition``).  ``count``:
-    bytes in all.  A DRAM access is at most one burst, all others fit a row.  ``last``: the job's last.
-    ``legal``: inside a window that permits it, or inside the partition.
+    ``space``, ``size``, ``from_dram``: of the job.  ``lanes``: elements at offset ``address`` in
+    neighbouring partitions from ``partition`` on; otherwise bytes from ``address`` on, at most one burst
+    in DRAM, at most one row of ``partition`` on chip.  ``count``: bytes in all.  ``last``: the job's
+    last access.  ``legal``: inside a window that permits it, or inside the partition.
     """
     return data.StructLayout({
         "space": SPACE_BITS, "size": SIZE_BITS, "from_dram": 1, "lanes": 1, "address": ADDRESS_BITS,
@@ -83,8 +83,8 @@ class AccessGenerator(wiring.Component):
     """Produces the accesses of one side of a copy in order, one a cycle, without gap between jobs.
 
     The first access is there in the cycle after the job was accepted.  The innermost dimension is one
-    run of bytes if its stride is the element's size; a run is cut at multiples of the longest burst, which also
-    keeps it from crossing a page, or of a memory row.
+    run of bytes if its stride is the element's size; a run is cut at multiples of the longest burst,
+    which also keeps it from crossing a page, on chip at multiples of a memory row.
 
     Parameters
     ----------

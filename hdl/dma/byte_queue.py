@@ -29,8 +29,8 @@ class PushSignature(wiring.Signature):
         Bytes claimed in this cycle, at most ``free``.  What is pushed must have been claimed, in the same
         cycle or before.
     o : Out(stream, always ready)
-        ``count`` bytes (at least 1): the first is byte ``lane`` of ``row``, the others follow upwards, modulo the
-        row.  ``end``: the copy's last byte is the last of them.
+        ``count`` bytes (at least 1): the first is byte ``lane`` of ``row``, the others follow upwards,
+        modulo the row.  ``end``: the copy's last byte is the last of them.
     """
 
     def __init__(self, *, row_bytes, capacity):

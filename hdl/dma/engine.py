@@ -19,24 +19,23 @@ from hdl.params import isa
 
 __all__ = ["DmaEngine", "COPIES_IN_FLIGHT"]
 
-COPIES_IN_FLIGHT = 8
+COPIES_IN_FLIGHT = 16
 """Instructions that may be accepted and not completed."""
 
 
 class DmaEngine(wiring.Component):
     """Executes DMA_COPY.
 
-    The source's elements in their order become the destination's elements in theirs: dimension 0 fastest; on chip
-    the partition slowest, or fastest where ``partition_inner`` says so, which makes a copy a transpose of
-    elements.  Bits are not changed.  Source and destination of one instruction must not overlap.
+    The source's elements in their order become the destination's elements in theirs: dimension 0
+    fastest; on chip the partition slowest, or fastest where ``partition_inner`` says so, which makes a
+    copy a transpose of elements.  Bits are not changed.  What a copy gives whose source and destination
+    overlap is not defined.
 
-    Reader and writer are joined by a queue of bytes and work on different instructions when they can: a copy starts
-    to read while earlier ones still write, unless one of those writes the memory that it reads.  Long
-    runs move one beat or memory row a cycle; strided elements one a cycle; elements of neighbouring partitions
-    (``partition_inner``) as many as fill a row, one such row a cycle.
-
-    Latency: instruction to its first AR 3 cycles, R beat to the chip's write request 2 cycles, last write to
-    ``complete`` 1 cycle.
+    Reader and writer are joined by a queue of bytes and may be at work on different instructions: a copy
+    starts to read while earlier ones still write, unless one of those writes the memory that it reads.
+    Runs move one beat or memory row a cycle, other elements one a cycle, elements of neighbouring
+    partitions (``partition_inner``) one row full of them a cycle.  Latency: 3 cycles from an instruction to
+    its first AR or chip read, 2 from an R beat to the chip write, 1 from the last write to ``complete``.
 
     Faults are precise: everything older in program order completes, nothing younger does, and the bus
     is drained before the fault is shown, so it does not depend on the timing of bus and memories.

@@ -1,8 +1,8 @@
 """Elements of many partitions in one row: where the DMA's transpose happens.
 
-An element of ``1 << size`` bytes of partition p has its place at byte ``(p << size) % row_bytes`` of a row, so a
-row holds one element from each of any ``row_bytes >> size`` neighbouring partitions, and the first of them lies at the
-place of its partition: what is left of the transpose is the rotation that the byte queue does anyway.
+An element of ``1 << size`` bytes of partition p has its place at byte ``(p << size) % row_bytes`` of a
+row.  So a row has places for any ``row_bytes >> size`` neighbouring partitions, in their order but for a
+rotation, which is what the byte queue does anyway.
 """
 
 from functools import reduce

@@ -14,8 +14,8 @@ __all__ = ["MemoryPortArbiter"]
 class MemoryPortArbiter(wiring.Component):
     """Shares a read or write port of SBUF or PSUM among clients that take turns.
 
-    Requests pass combinationally, one a cycle; a request that the memory does not take stays first.  Every client sees
-    the memory's own latency: answers are handed to whoever asked ``latency`` cycles before.
+    Requests pass combinationally, one a cycle; a request that the memory does not take stays first.
+    Every client sees the memory's own latency: an answer goes to whoever asked ``latency`` cycles before.
 
     Parameters
     ----------

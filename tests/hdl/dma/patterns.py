@@ -1,0 +1,62 @@
+"""Random copies that fit the memories and do not overlap themselves."""
+
+from tests.hdl.dma.models import DRAM, PSUM, SBUF, Copy, Side
+
+SIZES = {"float8_e5m2": 1, "bfloat16": 2, "float32": 4}
+
+
+def factors(rng, number, places):
+    """Return ``places`` random factors whose product is ``number``."""
+    result = [1] * places
+    while number > 1:
+        prime = next(p for p in range(2, number + 1) if number % p == 0)
+        result[rng.randrange(places)] *= prime
+        number //= prime
+    return result
+
+
+def random_side(rng, bench, space, elements, size, half):
+    """Return a pattern of ``elements`` elements in one half of a memory, or None if it does not fit."""
+    config = bench.config
+    partitions = 1
+    if space != DRAM:
+        partitions = rng.choice([p for p in range(1, config.partitions + 1) if elements % p == 0])
+    counts = factors(rng, elements // partitions, rng.randint(1, 4))
+    # Strides in a random order of nesting, with holes here and there, some of them running down.
+    strides, extent = [0] * len(counts), size
+    first = rng.random() < 0.5
+    order = sorted(range(len(counts)), key=lambda d: (d > 0 or not first, rng.random()))
+    low = 0
+    for d in order:
+        stride = extent + size * rng.choice([0, 0, 0, 1, 3, 17])
+        reach = stride * (counts[d] - 1)
+        extent += reach
+        strides[d] = stride
+        if rng.random() < 0.2:
+            strides[d] = -stride
+            low -= reach
+    begin, end = bench.window if space == DRAM else \
+        (0, config.sbuf_bytes if space == SBUF else config.psum_bytes)
+    middle = (begin + end) // 2 // 64 * 64
+    begin, end = (begin, middle) if half == 0 else (middle, end)
+    if extent > end - begin:
+        return None
+    # Often at the very edge of what is allowed.
+    base = rng.choice([begin, end - extent, rng.randrange(begin, end - extent + 1)]) // size * size - low
+    return Side(space, base, list(zip(strides, counts, strict=True)),
+                start=rng.randint(0, config.partitions - partitions), partitions=partitions,
+                inner=space != DRAM and rng.random() < 0.5)
+
+
+def random_copy(rng, bench, spaces=None):
+    """Return a random :class:`Copy`."""
+    while True:
+        source, target = spaces or (rng.choice((DRAM, SBUF, PSUM)), rng.choice((DRAM, SBUF, PSUM)))
+        dtype = rng.choice(list(SIZES))
+        # Many factors of two, and sizes that have none.
+        elements = rng.choice([rng.randint(1, 40), rng.choice((1, 3, 5)) << rng.randint(0, 6)])
+        half = rng.randint(0, 1)
+        sides = [random_side(rng, bench, space, elements, SIZES[dtype], h)
+                 for space, h in ((source, half), (target, 1 - half))]
+        if None not in sides:
+            return Copy(*sides, dtype)
