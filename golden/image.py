@@ -4,6 +4,7 @@ import base64
 import binascii
 import json
 import math
+import operator
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -24,6 +25,13 @@ STREAM_ALIGNMENT = 128
 
 _JSON_FORMAT = "trncore-program"
 _HEX = 16
+
+
+def _integer(name, value):
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, not {value!r}") from None
 
 
 @dataclass(frozen=True)
@@ -53,11 +61,12 @@ class TensorSpec:
             raise ValueError(f"kind of tensor {self.name!r} must be one of {', '.join(KINDS)}, "
                              f"not {self.kind!r}")
         object.__setattr__(self, "dtype", resolve(self.dtype, f"dtype of tensor {self.name!r}").name)
-        shape = tuple(self.shape)
-        if not all(isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= 0 for n in shape):
+        _integer(f"address of tensor {self.name!r}", self.address)
+        shape = tuple(_integer(f"shape of tensor {self.name!r}", n) for n in self.shape)
+        if min(shape, default=0) < 0:
             raise ValueError(f"shape of tensor {self.name!r} must hold integers from 0 up, "
                              f"not {self.shape!r}")
-        object.__setattr__(self, "shape", tuple(int(n) for n in shape))
+        object.__setattr__(self, "shape", shape)
 
     @property
     def nbytes(self):
@@ -97,6 +106,10 @@ class Window:
     limit: int
     read: bool
     write: bool
+
+    def __post_init__(self):
+        for name in ("base", "limit"):
+            _integer(f"{name} of a window", getattr(self, name))
 
 
 @dataclass(frozen=True)
@@ -207,9 +220,10 @@ class Image:
         try:
             config = CoreConfig.from_dict(values["config"])
             image = cls(
-                config=config, base=int(values["base"]),
+                config=config, base=_integer("base", values["base"]),
                 data=base64.b64decode(values["data"], validate=True),
-                streams={int(s["engine"]): (int(s["address"]), int(s["instructions"]))
+                streams={_integer("engine", s["engine"]): (_integer("address", s["address"]),
+                                                           _integer("instructions", s["instructions"]))
                          for s in values["streams"]},
                 tensors={t["name"]: TensorSpec(**t) for t in values["tensors"]},
                 windows=tuple(Window(**w) for w in values["windows"]))
