@@ -9,6 +9,8 @@ __all__ = ["BENCH_MODULE", "Pins", "bench_source", "port_groups", "visible_names
 BENCH_MODULE = "bench"
 FLAGS_OUT, FLAGS_IN = "flags_out", "flags_in"
 CLOCKED = ("clk", "rst")
+WIDE = "port_"
+"""Before the names of wide ports: Verilator has its own idea of a port called ``trace``."""
 
 
 def port_groups(manifest):
@@ -32,7 +34,7 @@ def visible_names(manifest):
     """Return the names of the wrapper's ports."""
     flags_in, flags_out, wide = port_groups(manifest)
     return [*CLOCKED, *([FLAGS_IN] if flags_in else []), *([FLAGS_OUT] if flags_out else []),
-            *(port["name"] for port in wide)]
+            *(WIDE + port["name"] for port in wide)]
 
 
 def bench_source(manifest):
@@ -42,12 +44,13 @@ def bench_source(manifest):
     for name, direction, flags in ((FLAGS_IN, "input", flags_in), (FLAGS_OUT, "output", flags_out)):
         if flags:
             declarations.append(f"    {direction} wire [{len(flags) - 1}:0] {name}")
-    declarations += [f"    {port['direction']} wire [{port['width'] - 1}:0] {port['name']}" for port in wide]
+    declarations += [f"    {port['direction']} wire [{port['width'] - 1}:0] {WIDE}{port['name']}"
+                     for port in wide]
     present = {port["name"] for port in manifest["ports"]}
     connections = {name: name for name in CLOCKED if name in present}
     for vector, flags in ((FLAGS_IN, flags_in), (FLAGS_OUT, flags_out)):
         connections |= {flag: f"{vector}[{bit}]" for bit, flag in enumerate(flags)}
-    connections |= {port["name"]: port["name"] for port in wide}
+    connections |= {port["name"]: WIDE + port["name"] for port in wide}
     return "\n".join([
         f"module {BENCH_MODULE}(", ",\n".join(declarations), ");",
         f"    {manifest['module']} dut (",
@@ -72,8 +75,9 @@ class Pins:
         self._out_bits = {name: bit for bit, name in enumerate(flags_out)}
         self._flags_in = getattr(dut, FLAGS_IN) if flags_in else None
         self._flags_out = getattr(dut, FLAGS_OUT) if flags_out else None
-        self._wide_in = {p["name"]: getattr(dut, p["name"]) for p in wide if p["direction"] == "input"}
-        self._wide_out = {p["name"]: getattr(dut, p["name"]) for p in wide if p["direction"] == "output"}
+        self._wide_in, self._wide_out = (
+            {port["name"]: getattr(dut, WIDE + port["name"]) for port in wide if port["direction"] == direction}
+            for direction in ("input", "output"))
         self._driven_flags = 0
         self._sampled_flags = 0
 

@@ -59,7 +59,7 @@ class Harness:
                       id_width=widths.get(f"axi{i}__arid", 0), options=self._options,
                       throttle=self._throttle, windows=windows)
             for i in range(manifest["config"]["axi_ports"])]
-        self.monitor = TraceMonitor(list(self.registers.engines)) if trace else None
+        self.monitor = TraceMonitor(manifest) if trace else None
         self._host = CsrMaster(script(self), prefix="csr__", options=self._options)
 
     @property

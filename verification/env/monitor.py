@@ -4,6 +4,7 @@ from collections import deque
 
 from verification.env.axi_memory import ProtocolError
 from verification.env.job import TraceEntry
+from verification.packing import port_layout
 
 __all__ = ["TraceMonitor"]
 
@@ -13,15 +14,23 @@ class TraceMonitor:
 
     Parameters
     ----------
-    engines : list of str
-        Names in the order of the port's elements.
-    prefix : str
-        Before the signal names, ``"trace__"``.
+    manifest : dict
+        Of the core; its port ``trace`` is an array over the engines.
     """
 
-    def __init__(self, engines, *, prefix="trace__"):
-        self._engines = [(engine, f"{prefix}{i}__dispatch", f"{prefix}{i}__complete", f"{prefix}{i}__pc",
-                          deque()) for i, engine in enumerate(engines)]
+    PORT = "trace"
+
+    def __init__(self, manifest):
+        layout = port_layout(manifest, self.PORT)
+        fields = layout["element"]["fields"]
+        self._active = 0
+        """Mask of all bits that tell of an event."""
+        self._lanes = []
+        for index, engine in enumerate(manifest["engines"]):
+            shifts = {name: layout["stride"] * index + field["offset"] for name, field in fields.items()}
+            self._lanes.append((engine, shifts, deque()))
+            self._active |= 1 << shifts["dispatch"] | 1 << shifts["complete"]
+        self._pc_mask = (1 << fields["pc"]["width"]) - 1
         self._cycle = 0
         self._complete = []
 
@@ -33,13 +42,15 @@ class TraceMonitor:
         ProtocolError
             An engine completes what was not dispatched.
         """
-        for engine, dispatch, complete, pc, pending in self._engines:
-            if outputs[dispatch]:
-                pending.append((outputs[pc], self._cycle))
-            if outputs[complete]:
-                if not pending:
-                    raise ProtocolError(f"{engine} completes an instruction that was not dispatched")
-                self._complete.append((engine, *pending.popleft(), self._cycle))
+        word = outputs[self.PORT]
+        if word & self._active:
+            for engine, shifts, pending in self._lanes:
+                if word >> shifts["dispatch"] & 1:
+                    pending.append((word >> shifts["pc"] & self._pc_mask, self._cycle))
+                if word >> shifts["complete"] & 1:
+                    if not pending:
+                        raise ProtocolError(f"{engine} completes an instruction that was not dispatched")
+                    self._complete.append((engine, *pending.popleft(), self._cycle))
         self._cycle += 1
 
     def entries(self, start):
@@ -47,4 +58,4 @@ class TraceMonitor:
         done = [TraceEntry(engine, pc, begin - start, end - start)
                 for engine, pc, begin, end in self._complete]
         return done + [TraceEntry(engine, pc, begin - start, None)
-                       for engine, *_, pending in self._engines for pc, begin in pending]
+                       for engine, _, pending in self._lanes for pc, begin in pending]
