@@ -179,7 +179,8 @@ class InstructionBuffer(wiring.Component):
         moved = Signal()
         fresh = Signal(memory.latency)
         m.d.comb += [
-            available.eq(pc < (received << exact_log2(word_instructions)) >> exact_log2(word_beats)),
+            available.eq(~self.finished
+                         & (pc < (received << exact_log2(word_instructions)) >> exact_log2(word_beats))),
             moved.eq(self.jump | (self.o.valid & self.o.ready)),
             memory.read_enable.eq(available),
             memory.read_address.eq(pc[exact_log2(word_instructions):]),
