@@ -1,7 +1,7 @@
 """The byte stream between a DMA engine's reader and writer."""
 
 from amaranth import *
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
@@ -28,8 +28,10 @@ class PushSignature(wiring.Signature):
     claim : Out
         Bytes claimed in this cycle, at most ``free``.  What is pushed must have been claimed, in the same
         cycle or before.
-    o : Out(stream, always ready)
-        ``count`` bytes (at least 1): the first is byte ``lane`` of ``row``, the others follow upwards,
+    valid : Out(1)
+        A piece is pushed.
+    piece : Out
+        ``count`` bytes, at least 1: the first is byte ``lane`` of ``row``, the others follow upwards,
         modulo the row.  ``end``: the copy's last byte is the last of them.
     """
 
@@ -37,9 +39,10 @@ class PushSignature(wiring.Signature):
         super().__init__({
             "free": In(range(capacity + 1)),
             "claim": Out(range(row_bytes + 1)),
-            "o": Out(stream.Signature(data.StructLayout({
+            "valid": Out(1),
+            "piece": Out(data.StructLayout({
                 "row": 8 * row_bytes, "lane": range(row_bytes), "count": range(row_bytes + 1),
-                "end": 1}), always_ready=True)),
+                "end": 1})),
         })
 
 
@@ -108,9 +111,9 @@ class ByteQueue(wiring.Component):
         head, tail = Signal(range(self.capacity)), Signal(range(self.capacity))
         level = Signal(range(self.capacity + 1))
         free = Signal(range(self.capacity + 1), init=self.capacity)
-        pushed, taken = Signal.like(self.push.o.p.count), Signal.like(self.take.count)
+        pushed, taken = Signal.like(self.push.piece.count), Signal.like(self.take.count)
         m.d.comb += [
-            pushed.eq(Mux(self.push.o.valid, self.push.o.p.count, 0)),
+            pushed.eq(Mux(self.push.valid, self.push.piece.count, 0)),
             taken.eq(Mux(self.take.take, self.take.count, 0)),
             self.push.free.eq(free),
         ]
@@ -130,7 +133,7 @@ class ByteQueue(wiring.Component):
         return pointer[:bits], pointer[bits:]
 
     def _push(self, m, ring, tail, pushed):
-        piece = self.push.o.p
+        piece = self.push.piece
         lane, row = self._split(tail)
         last_lane = Signal(range(self.row_bytes))
         amount = Signal(range(self.row_bytes))

@@ -181,7 +181,7 @@ class DmaEngine(wiring.Component):
         moving = Signal()
         m.d.comb += [
             control.idle.eq(drained & (control.fault | (~waiting & (in_flight.level == 0)))),
-            moving.eq(reader.push.o.valid | writer.take.take | (self.bus.w.valid & self.bus.w.ready)),
+            moving.eq(reader.push.valid | writer.take.take | (self.bus.w.valid & self.bus.w.ready)),
             control.work.eq(writer.bytes_taken),
             control.bytes_read.eq(reader.bytes_read),
             control.bytes_written.eq(writer.bytes_written),

@@ -157,7 +157,7 @@ class Reader(wiring.Component):
 
     def _push_chip(self, m, read):
         """Push the answer that is here now; its bytes are claimed."""
-        access, piece = read.access, self.push.o.p
+        access, piece = read.access, self.push.piece
         row, lanes = Signal.like(self.sbuf.row), Signal.like(self.sbuf.lanes)
         from_sbuf = access.space == isa.Space.SBUF
         m.d.comb += [row.eq(Mux(from_sbuf, self.sbuf.row, self.psum.row)),
@@ -167,7 +167,7 @@ class Reader(wiring.Component):
         gathered = gather(m, lanes, mask, access.size, self.config.row_bytes)
         with m.If(read.valid):
             m.d.comb += [
-                self.push.o.valid.eq(1),
+                self.push.valid.eq(1),
                 piece.row.eq(Mux(access.lanes, gathered, row)),
                 piece.lane.eq(first_lane(access, self.config.row_bytes)),
                 piece.count.eq(access.count),
@@ -177,7 +177,7 @@ class Reader(wiring.Component):
     def _push_dram(self, m, burst, in_turn, dropping, fault, fault_info):
         """Take a beat, claim and push its bytes."""
         row_bytes = self.config.row_bytes
-        r, piece = self.bus.r, self.push.o.p
+        r, piece = self.bus.r, self.push.piece
         # Bytes of a burst that are left once its first beat was taken.
         left, begun = Signal.like(burst.p.count), Signal()
         remaining, lane, room = Signal.like(left), Signal(range(row_bytes)), Signal(range(row_bytes + 1))
@@ -200,7 +200,7 @@ class Reader(wiring.Component):
             with m.Elif(~dropping):
                 m.d.comb += [
                     self.push.claim.eq(count),
-                    self.push.o.valid.eq(1),
+                    self.push.valid.eq(1),
                     piece.row.eq(r.p.data),
                     piece.lane.eq(lane),
                     piece.count.eq(count),

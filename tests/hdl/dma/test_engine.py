@@ -77,7 +77,9 @@ def test_short_unaligned_with_guards(name):
     copies = []
     for n in lengths:
         for pair in ((DRAM, DRAM), (DRAM, SBUF), (PSUM, DRAM), (SBUF, PSUM)):
-            bases = [low, low + 2048] if pair == (DRAM, DRAM) else [low if s == DRAM else 512 for s in pair]
+            bases = [low if space == DRAM else 512 for space in pair]
+            if pair == (DRAM, DRAM):
+                bases[1] += 2048
             sides = [Side(space, base + rng.randrange(3 * row), [(1, n)],
                           start=rng.randrange(b.config.partitions))
                      for space, base in zip(pair, bases, strict=True)]
@@ -168,7 +170,8 @@ def pace_cases():
         "unaligned rows in": (Copy(Side(DRAM, low + 2, [(2, columns), (512, rows)]),
                                    Side(SBUF, 6, [(2, columns)], partitions=rows)), "r", rows * 17),
         "transposed in": (Copy(Side(DRAM, low, [(2, rows), (32, columns)]),
-                               Side(SBUF, 0, [(2, columns)], partitions=rows, inner=True)), "ar", columns),
+                               Side(SBUF, 0, [(2, columns)], partitions=rows, inner=True)),
+                          "ar", columns),
         "transposed bytes in": (Copy(Side(DRAM, low, [(1, rows), (32, columns)]),
                                      Side(SBUF, 0, [(1, columns)], partitions=rows, inner=True),
                                      "float8_e4m3"), "sbuf_write", columns),
@@ -198,7 +201,8 @@ def test_pace(name, latency):
 def test_pace_with_slow_memories():
     """The queue holds enough rows for the slowest SRAM."""
     b = EngineBench(replace(CONFIGS["tiny"], sram_latency=4))
-    copy = Copy(Side(SBUF, 1, [(1, 255)], partitions=4), Side(PSUM, 1, [(1, 255)], partitions=4), "float8_e4m3")
+    copy = Copy(Side(SBUF, 1, [(1, 255)], partitions=4), Side(PSUM, 1, [(1, 255)], partitions=4),
+                "float8_e4m3")
     moved = cycles_of(run(b, [copy]), "sbuf_read")
     assert moved[-1] - moved[0] == 4 * 32 - 1
 
