@@ -305,20 +305,18 @@ def assemble(config, base, body, tensors):
         position += counts[engine] * isa.instruction_bytes(engine)
 
     addresses, windows = {}, []
-    address = base + position
+    start, address = base, base + position
     for kinds, write in (("constant",), False), (("input",), False), (("output", "inout", "scratch"), True):
-        start = base if not windows else _align(address, _REGION_ALIGNMENT)
-        address = max(start, address)
         for tensor in tensors:
             if tensor.kind in kinds:
                 addresses[tensor] = address = _align(address, _TENSOR_ALIGNMENT)
                 address += tensor.nbytes
         if address > start:
             windows.append(Window(start, address, read=True, write=write))
-    if address > 1 << config.axi_address_width:
+            start = address = _align(address, _REGION_ALIGNMENT)
+    if windows[-1].limit > 1 << config.axi_address_width:
         raise ValueError(f"Program with its tensors must end below 2**{config.axi_address_width}, "
-                         f"not at {address:#x}")
-
+                         f"not at {windows[-1].limit:#x}")
     data = bytearray(windows[0].limit - base)
     header = {"magic": isa.PROGRAM_MAGIC, "isa_version": isa.ISA_VERSION,
               "config_hash": config.hash, "streams": len(engines)}
