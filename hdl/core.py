@@ -5,8 +5,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hdl.array.systolic_array import SystolicArray
-from hdl.bus.arbiter import AxiArbiter
-from hdl.bus.axi import AXI4LiteSignature
+from hdl.bus.arbiter import AxiArbiter, id_width
+from hdl.bus.axi import AXI4LiteSignature, AXI4Signature
 from hdl.control.control import Control, trace_layout
 from hdl.control.ports import engine_number
 from hdl.dma.engine import DmaEngine
@@ -52,31 +52,31 @@ class TensorCore(wiring.Component):
         if not isinstance(config, CoreConfig):
             raise TypeError(f"config must be a CoreConfig, not {config!r}")
         self.config = config
-        self._control = Control(config)
-        self._dma = [DmaEngine(config, engine_number(f"dma{i}")) for i in range(config.dma_engines)]
-        self._ports = []
-        for port in range(config.axi_ports):
-            masters = [self._control.bus] if port == 0 else []
-            masters += [dma.bus for dma in self._dma[port::config.axi_ports]]
-            self._ports.append((masters, AxiArbiter(config, [master.signature for master in masters])))
         super().__init__({
             "csr": In(AXI4LiteSignature(address_width=registers.CSR_ADDRESS_WIDTH)),
-            **{f"axi{n}": Out(arbiter.axi.signature) for n, (_, arbiter) in enumerate(self._ports)},
+            **{f"axi{port}": Out(AXI4Signature(
+                address_width=config.axi_address_width, data_width=config.axi_data_width,
+                id_width=id_width(len(self._masters(port))))) for port in range(config.axi_ports)},
             "interrupt": Out(1),
             "trace": Out(trace_layout(config)),
         })
 
+    def _masters(self, port):
+        """Return the names of what shares an AXI port."""
+        engines = [f"dma{i}" for i in range(port, self.config.dma_engines, self.config.axi_ports)]
+        return ["control", *engines] if port == 0 else engines
+
     def elaborate(self, platform):
         m = Module()
         config = self.config
-        m.submodules.control = control = self._control
+        m.submodules.control = control = Control(config)
         m.submodules.sbuf = sbuf = Sbuf(config)
         m.submodules.psum = psum = Psum(config)
         m.submodules.array = array = SystolicArray(config)
         tensor = TensorEngine(config)
         activation = ActivationEngine(config)
-        engines = {"tensor": tensor, "activation": activation,
-                   **{f"dma{i}": dma for i, dma in enumerate(self._dma)}}
+        dma = {f"dma{i}": DmaEngine(config, engine_number(f"dma{i}")) for i in range(config.dma_engines)}
+        engines = {"tensor": tensor, "activation": activation, **dma}
         for name, engine in engines.items():
             m.submodules[name] = ResetInserter(control.engine_reset)(engine)
             connect(m, engine.control, getattr(control, f"engine_{name}"))
@@ -105,17 +105,19 @@ class TensorCore(wiring.Component):
                 connect(m, getattr(activation, port), getattr(memory, f"activation_{direction}"))
                 shared = getattr(memory, f"dma_{direction}")
                 m.submodules[f"{port}_arbiter"] = arbiter = MemoryPortArbiter(
-                    shared.signature.flip(), clients=len(self._dma), latency=config.sram_latency + 1)
+                    shared.signature.flip(), clients=len(dma), latency=config.sram_latency + 1)
                 connect(m, arbiter.port, shared)
-                for i, dma in enumerate(self._dma):
-                    connect(m, getattr(dma, port), getattr(arbiter, f"client{i}"))
+                for i, engine in enumerate(dma.values()):
+                    connect(m, getattr(engine, port), getattr(arbiter, f"client{i}"))
 
         # Device memory
-        for n, (masters, arbiter) in enumerate(self._ports):
-            m.submodules[f"axi{n}_arbiter"] = arbiter
+        for port in range(config.axi_ports):
+            masters = [control.bus if name == "control" else dma[name].bus for name in self._masters(port)]
+            arbiter = AxiArbiter(config, [master.signature for master in masters])
+            m.submodules[f"axi{port}_arbiter"] = arbiter
+            connect(m, arbiter.axi, flipped(getattr(self, f"axi{port}")))
             for i, master in enumerate(masters):
                 connect(m, master, getattr(arbiter, f"master{i}"))
-            connect(m, arbiter.axi, flipped(getattr(self, f"axi{n}")))
-        for dma in self._dma:
-            m.d.comb += dma.windows.eq(control.windows)
+        for engine in dma.values():
+            m.d.comb += engine.windows.eq(control.windows)
         return m

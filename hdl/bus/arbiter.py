@@ -9,12 +9,17 @@ from hdl.bus.axi import BURST_INCR, AXI4Signature, burst_layout, read_layout, wr
 from hdl.common.queue import Queue
 from hdl.common.round_robin import RoundRobin
 
-__all__ = ["AxiArbiter"]
+__all__ = ["AxiArbiter", "id_width"]
 
 WRITES_IN_ORDER = 16
 """Write bursts that may be addressed before their data went out."""
 CACHE = 0b0010
 """Normal, not cacheable, not bufferable: a write is answered when it can be seen."""
+
+
+def id_width(masters):
+    """Return the bits of an ID on a port that ``masters`` masters share."""
+    return max(1, (masters - 1).bit_length())
 
 
 class AxiArbiter(wiring.Component):
@@ -41,7 +46,7 @@ class AxiArbiter(wiring.Component):
     def __init__(self, config, masters):
         self.config = config
         self.masters = tuple(masters)
-        self.id_width = max(1, (len(self.masters) - 1).bit_length())
+        self.id_width = id_width(len(self.masters))
         super().__init__({
             **{f"master{i}": In(signature) for i, signature in enumerate(self.masters)},
             "axi": Out(AXI4Signature(address_width=config.axi_address_width,
