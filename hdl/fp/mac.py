@@ -136,7 +136,7 @@ class MultiplyAccumulate(wiring.Component):
         o = Signal(data.StructLayout({
             "product": self._product_bits, "addend": self._precision, "product_larger": 1,
             "shift": shift_bits, "field": Shape.cast(self._fields),
-            "sign": 1, "subtract": 1, "special": 1, "nan": 1}))
+            "sign": 1, "subtract": 1, "special": 1, "nan": 1}), name="product")
         d += [
             o.product.eq(x.significand * w.significand),
             o.addend.eq(Cat(fraction, acc_normal)),
@@ -161,7 +161,8 @@ class MultiplyAccumulate(wiring.Component):
 
         o = Signal(data.StructLayout({
             "total": len(aligned), "carry": 1,
-            "field": i.field.shape(), "sign": 1, "subtract": 1, "special": 1, "nan": 1}))
+            "field": i.field.shape(), "sign": 1, "subtract": 1, "special": 1, "nan": 1}),
+            name="sum")
         d += [
             # The bit below all others makes the carry in.
             Cat(o.total, o.carry).eq((
@@ -180,11 +181,13 @@ class MultiplyAccumulate(wiring.Component):
         The magnitude of a negative difference is ``~total + 1``.  The 1 is added with the rounding,
         which has an incrementer anyway; up to there ones follow ``~total`` for ever.
         """
-        negative = i.subtract & ~i.carry
         carry = i.carry & ~i.subtract
         zero = ~(i.total.any() | carry)
+        negative = Signal()
         magnitude = Signal(len(i.total) + 1)
-        m.d.comb += magnitude.eq(Cat(i.total ^ negative.replicate(len(i.total)), carry))
+        m.d.comb += [
+            negative.eq(i.subtract & ~i.carry),
+            magnitude.eq(Cat(i.total ^ negative.replicate(len(i.total)), carry))]
         # The top bit is the carry, one place above the frame, so a shift by `field` places ends
         # with the integer bit of a subnormal at the top.
         shifted, count = normalize(m, magnitude, limit=i.field, fill=negative, name="shift")
@@ -194,7 +197,7 @@ class MultiplyAccumulate(wiring.Component):
 
         o = Signal(data.StructLayout({
             "significand": self._precision, "field": i.field.shape(), "round_up": 1,
-            "sign": 1, "special": 1, "nan": 1}))
+            "sign": 1, "special": 1, "nan": 1}), name="normalized")
         d += [
             o.significand.eq(significand),
             # One less than the field of the result: the integer bit, which a subnormal lacks, adds 1.
