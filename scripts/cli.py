@@ -55,6 +55,8 @@ def main(arguments=None):
     """
     try:
         status = trncore.main(arguments, prog_name="trncore", standalone_mode=False)
+    except click.Abort:
+        sys.exit(EXIT_INTERRUPTED)
     except click.ClickException as error:
         _fail(EXIT_BAD_INPUT, error.format_message())
     except OSError as error:
@@ -64,13 +66,14 @@ def main(arguments=None):
         _fail(EXIT_BAD_INPUT, error)
     except (RuntimeError, AssertionError) as error:
         _fail(EXIT_FAILED, error)
-    except click.Abort:
-        sys.exit(EXIT_INTERRUPTED)
     sys.exit(status if isinstance(status, int) else 0)
 
 
 def _fail(status, message):
-    print("trncore:", " ".join(str(message).split()), file=sys.stderr)
+    message = str(message)
+    if status == EXIT_BAD_INPUT:
+        message = " ".join(message.split())
+    print("trncore:", message, file=sys.stderr)
     sys.exit(status)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 __all__ = ["CheckFailed", "json_option", "print_json", "print_pairs", "print_table", "progress"]
 
@@ -37,7 +38,7 @@ def print_table(columns, rows, title=None):
         numeric = any(isinstance(row[i], int | float | np.number) for row in rows)
         table.add_column(name, justify="right" if numeric else "left", no_wrap=True)
     for row in rows:
-        table.add_row(*(_text(value) for value in row))
+        table.add_row(*(Text(_text(value)) for value in row))
     Console(width=_width(), highlight=False).print(table)
 
 

@@ -17,7 +17,7 @@ LATENCY = 100
 """Cycles of memory latency."""
 
 
-@click.group()
+@click.group(no_args_is_help=False)
 def command():
     """Demonstrations on real data.
 
