@@ -72,6 +72,8 @@ class _Operand:
     ----------
     base : int
         Byte offset or address of the first element.
+    address_bits : int
+        In which the hardware computes offsets or addresses.
     offsets : array
         Byte offsets in a partition, or addresses in DRAM, in order.
     start, partitions : int
@@ -83,6 +85,7 @@ class _Operand:
     space: Space
     format: FloatFormat | IntFormat
     base: int
+    address_bits: int
     offsets: np.ndarray
     start: int = 0
     partitions: int = 1
@@ -91,10 +94,11 @@ class _Operand:
     @classmethod
     def of_tensor(cls, space, pattern, registers, fmt, opcode):
         """From a ``TENSOR_PATTERN``."""
-        offset = _truncate(pattern["offset"] + registers[pattern["register"]], _TENSOR_BITS["offset"])
+        bits = _TENSOR_BITS["offset"]
+        offset = _truncate(pattern["offset"] + registers[pattern["register"]], bits)
         aligned = not any(value % fmt.bytes for value in (offset, *(d["stride"] for d in pattern["dims"])))
         _require(aligned, opcode)
-        return cls(space, fmt, offset, offset + _walk_of(pattern), pattern["start"], pattern["partitions"])
+        return cls(space, fmt, offset, bits, offset + _walk_of(pattern), pattern["start"], pattern["partitions"])
 
     @classmethod
     def of_wide(cls, fields, side, registers, opcode):
@@ -107,11 +111,13 @@ class _Operand:
             _require(_is_aligned(address, pattern["dims"], fmt.bytes) and not inner, opcode)
             # No window reaches into the upper half of the address space: let it be negative there.
             address -= address >> _ADDRESS_BITS - 1 << _ADDRESS_BITS
-            return cls(space, fmt, address, address + _walk_of(pattern))
+            return cls(space, fmt, address, _ADDRESS_BITS, address + _walk_of(pattern))
         parts = chip_base(pattern["base"])
-        offset = _truncate(moved, _CHIP_BITS["offset"])
+        bits = _CHIP_BITS["offset"]
+        offset = _truncate(moved, bits)
         _require(_is_aligned(offset, pattern["dims"], fmt.bytes) and not parts["reserved"], opcode)
-        return cls(space, fmt, offset, offset + _walk_of(pattern), parts["start"], parts["partitions"], inner)
+        return cls(space, fmt, offset, bits, offset + _walk_of(pattern), parts["start"], parts["partitions"],
+                   inner)
 
     @property
     def size(self):
@@ -145,6 +151,8 @@ class Executor:
         self._partition_bytes = {Space.DRAM: 0, Space.SBUF: config.sbuf_bytes, Space.PSUM: config.psum_bytes}
         # Weights of the array, widened: those in use, and those that the next matmul will use.
         self._weights = self._shadow = None
+        # Cycles of the last matmul, behind which the next load is hidden.
+        self._behind = 0
 
     def execute(self, opcode, fields, registers, access):
         """Execute one instruction.
@@ -195,14 +203,15 @@ class Executor:
         for operand, write in zip(operands, (False, True), strict=False):
             if operand.space == Space.DRAM:
                 allowed = self._dram.allows(operand.offsets, operand.format.bytes, write=write)
-                code, info, bits = FaultCode.DRAM_WINDOW, int(write), _ADDRESS_BITS
+                code, info = FaultCode.DRAM_WINDOW, int(write)
             else:
                 allowed = (operand.offsets >= 0) & (operand.offsets < self._partition_bytes[operand.space])
-                code, info, bits = FaultCode.CHIP_ACCESS, operand.space, _CHIP_BITS["offset"]
+                code, info = FaultCode.CHIP_ACCESS, operand.space
             if not allowed.all():
                 first = int(np.argmin(allowed))
                 index = first * operand.partitions if along_partitions and operand.inner else first
-                faults.append((index, MemoryFault(code, info, _truncate(int(operand.offsets[first]), bits))))
+                address = _truncate(int(operand.offsets[first]), operand.address_bits)
+                faults.append((index, MemoryFault(code, info, address)))
         index, fault = min(faults, key=lambda found: found[0], default=(0, None))
         if fault is not None and index < min(lengths):
             raise fault
@@ -254,7 +263,8 @@ class Executor:
             values = self._read(operand, access)
             # Element j of the pattern is column M - 1 - j.
             self._shadow = widen(values, operand.format.name)[:, ::-1]
-        return 0, 0, 0, -(-columns // WEIGHTS_PER_CYCLE)
+        hidden, self._behind = self._behind, 0
+        return 0, 0, 0, max(-(-columns // WEIGHTS_PER_CYCLE) - hidden, 0)
 
     def _matmul(self, fields, registers, access):
         opcode = Opcode.MATMUL
@@ -272,6 +282,7 @@ class Executor:
             if fields["accumulate"]:
                 sums = add(self._read(psum, access), sums)
             self._write(psum, sums, access)
+        self._behind = length
         return weights.size * length, 0, 0, length
 
     # Activation engine -------------------------------------------------------------------------
@@ -303,9 +314,11 @@ class Executor:
 
     def _factor(self, fields, name, partitions, registers, opcode):
         """The operand of one float32 per partition in SBUF."""
-        offset = _truncate(fields[name] + registers[fields[f"{name}_register"]], _CHIP_BITS["offset"])
+        bits = _CHIP_BITS["offset"]
+        offset = _truncate(fields[name] + registers[fields[f"{name}_register"]], bits)
         _require(_is_aligned(offset, (), _FLOAT32.bytes), opcode)
-        return _Operand(Space.SBUF, _FLOAT32, offset, offset + _walk(()), fields[f"{name}_start"], partitions)
+        return _Operand(Space.SBUF, _FLOAT32, offset, bits, offset + _walk(()), fields[f"{name}_start"],
+                        partitions)
 
     # DMA ---------------------------------------------------------------------------------------
 

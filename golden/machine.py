@@ -44,7 +44,13 @@ _WIDEST_BYTES = max(fmt.bytes for fmt in FORMATS.values())
 
 def run(image, inputs, *, seed=None):
     """Run ``image`` on a new :class:`Machine`; see :meth:`Machine.run`."""
+    _check_type(image)
     return Machine(image.config).run(image, inputs, seed=seed)
+
+
+def _check_type(image):
+    if not isinstance(image, Image):
+        raise TypeError(f"image must be an Image, not {image!r}")
 
 
 class _Unit(NamedTuple):
@@ -124,8 +130,7 @@ class Machine:
         ValueError, TypeError
             The inputs are not those of the image.
         """
-        if not isinstance(image, Image):
-            raise TypeError(f"image must be an Image, not {image!r}")
+        _check_type(image)
         return _Run(self, image, inputs, seed).result()
 
 
