@@ -98,7 +98,8 @@ class _Operand:
         offset = _truncate(pattern["offset"] + registers[pattern["register"]], bits)
         aligned = not any(value % fmt.bytes for value in (offset, *(d["stride"] for d in pattern["dims"])))
         _require(aligned, opcode)
-        return cls(space, fmt, offset, bits, offset + _walk_of(pattern), pattern["start"], pattern["partitions"])
+        return cls(space, fmt, offset, bits, offset + _walk_of(pattern), pattern["start"],
+                   pattern["partitions"])
 
     @classmethod
     def of_wide(cls, fields, side, registers, opcode):

@@ -25,7 +25,8 @@ def random_value(rng, field):
         return rng.randrange(isa.NUM_REGISTERS)
     if "dtype" in field.name:
         return rng.choice(list(DType))
-    low, high = (-(1 << field.bits - 1), (1 << field.bits - 1) - 1) if field.signed else (0, (1 << field.bits) - 1)
+    low = -(1 << field.bits - 1) if field.signed else 0
+    high = low + (1 << field.bits) - 1
     return rng.choice([low, high, rng.randint(low, high)])
 
 
@@ -141,12 +142,12 @@ def test_listing():
         "    2    MATMUL psum[0+4, 0x0 : 4*+4] += sbuf[0+4, 0x0 : 4*+2].bfloat16",
         "    3  END_LOOP",
         "activation:",
-        "    0  ACTIVATION dst=sbuf[0+4, 0x10 : 4*+1].float8_e4m3 src=psum[0+4, 0x0 : 4*+4].float32 relu "
-        "scale=sbuf[0, 0x8] saturate wait(s0>=2) then(s0=0)",
+        ("    0  ACTIVATION dst=sbuf[0+4, 0x10 : 4*+1].float8_e4m3 src=psum[0+4, 0x0 : 4*+4].float32 relu "
+         "scale=sbuf[0, 0x8] saturate wait(s0>=2) then(s0=0)"),
         "dma0:",
         "    0  LOOP 3 r1=0",
-        "    1    DMA_COPY dst=sbuf[0+4, 0x0 : 4*+2].bfloat16.partition_inner "
-        "src=dram[0x10001000 + r1 : 4*+2, 4*+24].bfloat16 then(s0+=1)",
+        ("    1    DMA_COPY dst=sbuf[0+4, 0x0 : 4*+2].bfloat16.partition_inner "
+         "src=dram[0x10001000 + r1 : 4*+2, 4*+24].bfloat16 then(s0+=1)"),
         "    2  END_LOOP r1=r1+8",
         "dma1:",
         "    0  DMA_COPY dst=dram[0x10002000 : 16*+1].float8_e4m3 src=sbuf[0+4, 0x10 : 4*+1].float8_e4m3",

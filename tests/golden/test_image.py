@@ -44,7 +44,7 @@ def changed(image, **values):
      "windows must be at most 4, not 9"),
     ({"streams": []}, "Program header's streams must be 0x0, not 0x4"),
     ({"streams": [{"engine": n, "address": 0, "instructions": 0} for n in (0, 1, 3, 9)]},
-     r"Stream of tensor must lie inside the program's \d+ bytes at a multiple of 128, not 0 x 64 bytes at .*"),
+     r"Stream of tensor must lie inside the program's \d+ bytes at a multiple of 128, not 0 x 64 bytes .*"),
 ])
 def test_json_that_is_not_the_program(image, values, message):
     with pytest.raises(ValueError, match=f"^{message}$"):
@@ -146,7 +146,7 @@ def test_tensors_narrow_everything_else_once():
 ])
 def test_bad_tensors(arguments, message):
     with pytest.raises(ValueError, match=f"^{message}$"):
-        TensorSpec(**{"name": "x", "address": 0, "shape": (2,), "dtype": "bf16", "kind": "input", **arguments})
+        TensorSpec(**{"name": "x", "address": 0, "shape": (2,), "dtype": "bf16", "kind": "input"} | arguments)
 
 
 def test_shapes_must_agree():

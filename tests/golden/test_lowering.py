@@ -168,7 +168,7 @@ def test_a_nest_is_short():
 
 
 def test_assignments_ride_on_loops():
-    """Four rings of three in a loop need 16 assignments a turn: four go with END_LOOP, the others before it."""
+    """Three rings of three need 12 assignments a turn: four go with END_LOOP, the others before it."""
     def emit(p, control):
         a = p.dram_tensor("a", (1, 2), "bfloat16", "input")
         rings = [control.ring(3, 8) for _ in range(3)]
@@ -218,7 +218,8 @@ def test_rings_stand_alone():
 def test_image_must_fit_the_address_space():
     p = Program(CoreConfig.from_dict({"preset": "tiny", "axi_address_width": 32}), base=0xFFFFF000)
     p.dram_tensor("a", (1,), "bfloat16", "input")
-    with pytest.raises(ValueError, match=r"^Program with its tensors must end below 2\*\*32, not at 0x100000002$"):
+    message = r"^Program with its tensors must end below 2\*\*32, not at 0x100000002$"
+    with pytest.raises(ValueError, match=message):
         p.build()
     with pytest.raises(ValueError, match=r"^base must be a multiple of 4096, not 64$"):
         Program(CoreConfig.preset("tiny"), base=64).build()

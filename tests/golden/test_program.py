@@ -135,14 +135,17 @@ CASES = {
         lambda p, t: p.dma_copy(t["psum"], t["a"]),
         "dst must have the format of src, bfloat16, not float32: the DMA does not convert"),
     "queue": (lambda p, t: p.dma_copy(t["sbuf"], t["a"], queue=2), "queue must be in 0..1, not 2"),
-    "dma to an input": (lambda p, t: p.dma_copy(t["a"], t["sbuf"]), "dst must not be an input or a constant, .*"),
+    "dma to an input": (
+        lambda p, t: p.dma_copy(t["a"], t["sbuf"]),
+        "dst must not be an input or a constant, .*"),
     "stationary in psum": (lambda p, t: p.load_stationary(t["psum"]), "stationary must lie in SBUF, not .*"),
     "stationary in dram": (lambda p, t: p.load_stationary(t["a"]), "stationary must lie in SBUF, not .*"),
     "stationary too wide": (
         lambda p, t: p.load_stationary(p.sbuf((4, 5), "bf16")),
         "stationary must have 1..4 partitions and 1..4 elements in each, not 4 and 5"),
     "format of the array": (
-        lambda p, t: p.load_stationary(p.sbuf((4, 4), "fp32")), "stationary must be one of tfloat32, .*, not float32"),
+        lambda p, t: p.load_stationary(p.sbuf((4, 4), "fp32")),
+        "stationary must be one of tfloat32, .*, not float32"),
     "moving transposed": (
         lambda p, t: p.nc_matmul(t["psum"], t["sbuf"].permute(1, 0)),
         "moving must have its partition axis first: .*"),
@@ -157,12 +160,16 @@ CASES = {
         lambda p, t: p.nc_matmul(p.psum((4, 2), offset=2044), t["sbuf"][:, :2]),
         "dst must stay inside one bank of 2048 bytes, not span 2044..2051: .*"),
     "outside after moving": (
-        lambda p, t: p.dma_copy(t["sbuf"].at(4096), t["a"]), "dst must lie in bytes 0..4095, not 4096..4103: .*"),
+        lambda p, t: p.dma_copy(t["sbuf"].at(4096), t["a"]),
+        "dst must lie in bytes 0..4095, not 4096..4103: .*"),
     "unaligned": (
         lambda p, t: p.dma_copy(t["sbuf"].at(1), t["a"]), "dst must be aligned to its 2-byte elements: .*"),
-    "activation of dram": (lambda p, t: p.activation(t["psum"], t["a"]), "src must lie in SBUF or PSUM, not .*"),
+    "activation of dram": (
+        lambda p, t: p.activation(t["psum"], t["a"]),
+        "src must lie in SBUF or PSUM, not .*"),
     "activation of another shape": (
-        lambda p, t: p.activation(t["psum"], t["sbuf"][:2]), "dst must have the shape of src, (2, 4), not (4, 4)"),
+        lambda p, t: p.activation(t["psum"], t["sbuf"][:2]),
+        "dst must have the shape of src, (2, 4), not (4, 4)"),
     "func": (lambda p, t: p.activation(t["psum"], t["sbuf"], func="gelu"),
              "func must be one of copy, relu, not 'gelu'"),
     "bias of another shape": (
@@ -170,14 +177,20 @@ CASES = {
     "bias too long": (
         lambda p, t: p.activation(t["psum"], t["sbuf"], bias=p.sbuf((4, 2), "fp32")),
         "bias must be one float32 for each of 4 partitions, not .*"),
-    "engine": (lambda p, t: p.nop("vector"), "engine must be one of tensor, activation, dma0, dma1, not 'vector'"),
-    "three updates": (lambda p, t: p.nop("dma0", update=[t["s"].add()] * 3), "update must be at most 2, not 3"),
+    "engine": (
+        lambda p, t: p.nop("vector"),
+        "engine must be one of tensor, activation, dma0, dma1, not 'vector'"),
+    "three updates": (
+        lambda p, t: p.nop("dma0", update=[t["s"].add()] * 3),
+        "update must be at most 2, not 3"),
     "semaphore value": (lambda p, t: t["s"].add(256), "value of semaphore 's' must be in 0..255, not 256"),
     "semaphore name": (lambda p, t: p.semaphore("s"), "name must be new, not 's'"),
     "tensor name": (lambda p, t: p.dram_tensor("a", (1,), "bf16", "input"), "name must be new, not 'a'"),
     "kind": (lambda p, t: p.dram_tensor("b", (1,), "bf16", "constant"),
              "kind must be one of input, output, inout, scratch, not 'constant'"),
-    "partitions": (lambda p, t: p.sbuf((3, 4), "bf16", start=2), "shape must lie in 4 partitions, not 3 from 2"),
+    "partitions": (
+        lambda p, t: p.sbuf((3, 4), "bf16", start=2),
+        "shape must lie in 4 partitions, not 3 from 2"),
     "room": (lambda p, t: p.sbuf((1, 4096), "bf16"), "SBUF must have 8192 bytes free in banks 0..7, .*"),
     "loop count": (lambda p, t: p.loop(-1).__enter__(), "count must be in 0..4294967295, not -1"),
     "ring": (lambda p, t: p.ring(0, 8), "slots must be at least 1, not 0"),
@@ -211,7 +224,8 @@ def test_loop_indices_stay_in_their_loop(program):
         pass
     with pytest.raises(ValueError, match=r"^Loop index index<4> must be used inside its loop$"):
         program.dma_copy(tile, a[:, ds(i, 1)])
-    with program.loop(2), pytest.raises(ValueError, match=r"^build\(\) must be called outside of every loop$"):
+    message = r"^build\(\) must be called outside of every loop$"
+    with program.loop(2), pytest.raises(ValueError, match=message):
         program.build()
 
 

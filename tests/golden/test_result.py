@@ -28,8 +28,7 @@ def test_trace_for_perfetto(tmp_path):
     lanes = {e["args"]["name"]: e["tid"] for e in events if e["name"] == "thread_name"}
     assert list(lanes) == ["tensor", "activation", "dma0", "dma1"]
     assert events[0]["args"]["name"] == "trncore tiny on golden (estimate)"
+    common = {"ph": "X", "pid": 0, "tid": lanes["dma1"], "args": {"pc": 2}}
     assert [e for e in events if e["ph"] == "X"] == [
-        {"name": "semaphore wait", "cat": "wait", "ph": "X", "pid": 0, "tid": lanes["dma1"], "ts": 0, "dur": 5,
-         "args": {"pc": 2}},
-        {"name": "DMA_COPY", "cat": "instruction", "ph": "X", "pid": 0, "tid": lanes["dma1"], "ts": 5, "dur": 4,
-         "args": {"pc": 2}}]
+        {"name": "semaphore wait", "cat": "wait", "ts": 0, "dur": 5, **common},
+        {"name": "DMA_COPY", "cat": "instruction", "ts": 5, "dur": 4, **common}]
