@@ -12,7 +12,7 @@ from hdl.engine.address_generator import AddressGenerator, dims_layout
 from hdl.params import isa
 
 __all__ = ["AccessGenerator", "BURST_BEATS", "PAGE_BYTES", "ADDRESS_BITS", "burst_bytes", "job_layout",
-           "access_layout", "access_fault", "first_lane", "partition_mask"]
+           "access_layout", "first_lane", "partition_mask"]
 
 ADDRESS_BITS, STRIDE_BITS, COUNT_BITS = 64, 32, 32
 BURST_BEATS = 16
@@ -35,7 +35,7 @@ def job_layout():
     ``space``: :class:`hdl.params.isa.Space`; ``base``: byte address, on chip the byte offset in a
     partition; ``start``, ``partitions``: in DRAM 0 and 1; ``dims``; ``size``: log2 of the element's
     bytes; ``inner``: partitions are the innermost dimension, otherwise the outermost; ``from_dram``:
-    (of a destination) the copy reads DRAM.
+    the copy that this is a side of reads DRAM.
     """
     return data.StructLayout({
         "space": SPACE_BITS, "base": ADDRESS_BITS, "start": PARTITION_BITS,
@@ -67,16 +67,6 @@ def partition_mask(access, config):
     elements = (access.count >> access.size)[:bits_for(config.row_bytes)]
     first = access.partition[:bits_for(config.partitions - 1)]
     return byte_mask(first, elements)[:config.partitions]
-
-
-def access_fault(access, *, write):
-    """Return the fault that an illegal access raises, without ``pc``."""
-    dram = access.space == isa.Space.DRAM
-    return {
-        "code": Mux(dram, isa.FaultCode.DRAM_WINDOW, isa.FaultCode.CHIP_ACCESS),
-        "info": Mux(dram, int(write), access.space),
-        "address": access.address,
-    }
 
 
 class AccessGenerator(wiring.Component):

@@ -1,7 +1,7 @@
 """The byte stream between a DMA engine's reader and writer."""
 
 from amaranth import *
-from amaranth.lib import data, wiring
+from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
@@ -82,13 +82,13 @@ class ByteQueue(wiring.Component):
     """A queue of bytes that takes and gives up to one row a cycle, from and to any byte lane.
 
     Nothing is padded, so consecutive copies follow without gap; the mark at each copy's last byte keeps
-    them apart.  A ring of rows of registers between two rotators.  Latency one cycle; ``free`` grows in
+    them apart.  A ring of rows between two rotators.  Latency one cycle; ``free`` grows in
     the cycle after ``take``.
 
     Parameters
     ----------
     row_bytes, rows : int
-        Powers of two; the queue holds ``rows * row_bytes`` bytes.
+        Powers of two, at least 2; the queue holds ``rows * row_bytes`` bytes.
 
     Members
     -------
@@ -107,7 +107,6 @@ class ByteQueue(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        ring = [Signal(data.ArrayLayout(BYTE, self.row_bytes), name=f"ring{r}") for r in range(self.rows)]
         head, tail = Signal(range(self.capacity)), Signal(range(self.capacity))
         level = Signal(range(self.capacity + 1))
         free = Signal(range(self.capacity + 1), init=self.capacity)
@@ -123,52 +122,57 @@ class ByteQueue(wiring.Component):
             level.eq(level + pushed - taken),
             free.eq(free - self.push.claim + taken),
         ]
-        self._push(m, ring, tail, pushed)
-        self._take(m, ring, head, level)
+        # A piece touches two neighbouring rows, an even and an odd one: one memory for each kind.
+        banks = [memory.Memory(shape=data.ArrayLayout(BYTE, self.row_bytes), depth=self.rows // 2, init=[])
+                 for _ in range(2)]
+        m.submodules.even, m.submodules.odd = banks
+        self._push(m, banks, tail, pushed)
+        self._take(m, banks, head, level)
         return m
 
-    def _split(self, pointer):
-        """Return (byte lane, row) of a pointer."""
+    def _split(self, m, pointer, name):
+        """Return the byte lane of a pointer, whether its row is odd, and for both banks the address at
+        which its row or the one after it lies."""
         bits = exact_log2(self.row_bytes)
-        return pointer[:bits], pointer[bits:]
+        row = pointer[bits:]
+        addresses = [Signal(range(self.rows // 2), name=f"{name}_{parity}") for parity in ("even", "odd")]
+        m.d.comb += [addresses[0].eq((row + 1) >> 1), addresses[1].eq(row >> 1)]
+        return pointer[:bits], row[0], addresses
 
-    def _push(self, m, ring, tail, pushed):
+    def _push(self, m, banks, tail, pushed):
         piece = self.push.piece
-        lane, row = self._split(tail)
+        lane, odd, addresses = self._split(m, tail, "tail")
         last_lane = Signal(range(self.row_bytes))
         amount = Signal(range(self.row_bytes))
         m.d.comb += [last_lane.eq(piece.lane + piece.count - 1), amount.eq(piece.lane - lane)]
         marked = [Cat(piece.row.word_select(i, 8), piece.end & (last_lane == i))
                   for i in range(self.row_bytes)]
-        rotated = rotate_down(m, marked, amount, name="push_rotated")
+        rotated = Cat(rotate_down(m, marked, amount, name="push_rotated"))
         # From the tail's lane on, over the end of its row into the next one.
         written = Signal(2 * self.row_bytes)
         m.d.comb += written.eq(byte_mask(lane, pushed))
-        for r, held in enumerate(ring):
-            mask = Signal(self.row_bytes, name=f"mask{r}")
-            with m.If(row == r):
-                m.d.comb += mask.eq(written[:self.row_bytes])
-            with m.Elif(row == (r - 1) % self.rows):
-                m.d.comb += mask.eq(written[self.row_bytes:])
-            for i in range(self.row_bytes):
-                with m.If(mask[i]):
-                    m.d.sync += held[i].as_value().eq(rotated[i])
+        halves = written[:self.row_bytes], written[self.row_bytes:]
+        for bank, address, is_next in zip(banks, addresses, (odd, ~odd), strict=True):
+            port = bank.write_port(granularity=1)
+            m.d.comb += [port.addr.eq(address), port.data.as_value().eq(rotated),
+                         port.en.eq(Mux(is_next, halves[1], halves[0]))]
 
-    def _take(self, m, ring, head, level):
+    def _take(self, m, banks, head, level):
         want = self.take
-        lane, row = self._split(head)
-        this_row, next_row = Signal.like(ring[0]), Signal.like(ring[0])
-        with m.Switch(row):
-            for r in range(self.rows):
-                with m.Case(r):
-                    m.d.comb += [this_row.eq(ring[r]), next_row.eq(ring[(r + 1) % self.rows])]
-        window = [Mux(lane <= i, this_row[i].data, next_row[i].data) for i in range(self.row_bytes)]
+        lane, odd, addresses = self._split(m, head, "head")
+        ports = [bank.read_port(domain="comb") for bank in banks]
+        m.d.comb += [port.addr.eq(address) for port, address in zip(ports, addresses, strict=True)]
+        even_row, odd_row = (port.data for port in ports)
+        # Lanes below the head's belong to the next row.
+        from_odd = Signal(self.row_bytes)
+        m.d.comb += from_odd.eq(byte_mask(0, lane) ^ odd.replicate(self.row_bytes))
+        window = [BYTE(Mux(from_odd[i], odd_row[i], even_row[i])) for i in range(self.row_bytes)]
         amount = Signal(range(self.row_bytes))
         m.d.comb += amount.eq(lane - want.lane)
-        m.d.comb += want.row.eq(Cat(rotate_down(m, window, amount, name="take_rotated")))
+        m.d.comb += want.row.eq(Cat(rotate_down(m, [byte.data for byte in window], amount,
+                                                name="take_rotated")))
         # Ends of copies among the bytes wanted that are there, the first byte's bit lowest.
-        marks = rotate_down(m, [Mux(lane <= i, this_row[i].end, next_row[i].end)
-                                for i in range(self.row_bytes)], lane, name="marks_rotated")
+        marks = rotate_down(m, [byte.end for byte in window], lane, name="marks_rotated")
         there = Signal.like(want.count)
         ends, expected = Signal(self.row_bytes), Signal(self.row_bytes)
         enough, right = Signal(), Signal()

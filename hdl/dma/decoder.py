@@ -4,8 +4,9 @@ from amaranth import *
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.control.ports import fault_layout, fields_layout, instruction_layout
+from hdl.control.ports import fields_layout, instruction_layout
 from hdl.dma.access_generator import job_layout
+from hdl.dma.cause import cause_layout
 from hdl.memory.element import log2_bytes
 from hdl.params import isa
 from hdl.params.formats import DType
@@ -31,8 +32,7 @@ class CopyDecoder(wiring.Component):
     empty : Out(1)
         Nothing is to be copied.
     fault : Out(1)
-    fault_info : Out
-        Without ``pc``.
+    cause : Out(cause_layout)
     """
 
     def __init__(self, config):
@@ -43,7 +43,7 @@ class CopyDecoder(wiring.Component):
             "destination": Out(job_layout()),
             "empty": Out(1),
             "fault": Out(1),
-            "fault_info": Out(fault_layout()),
+            "cause": Out(cause_layout()),
         })
 
     def elaborate(self, platform):
@@ -58,22 +58,21 @@ class CopyDecoder(wiring.Component):
                          empty[side].eq((job.partitions == 0)
                                         | Cat(dim.count == 0 for dim in job.dims).any())]
         m.d.comb += [
-            self.destination.from_dram.eq(i.src_space == isa.Space.DRAM),
             self.empty.eq(empty["src"] & empty["dst"]),
             self.fault.eq(1),
         ]
         with m.If((i.opcode != isa.Opcode.DMA_COPY) | i.reserved.any() | (i.saturate > 1)
                   | (i.src_dtype != i.dst_dtype) | illegal["src"] | illegal["dst"]):
-            m.d.comb += [self.fault_info.code.eq(isa.FaultCode.ILLEGAL_INSTRUCTION),
-                         self.fault_info.info.eq(i.opcode)]
+            m.d.comb += [self.cause.code.eq(isa.FaultCode.ILLEGAL_INSTRUCTION),
+                         self.cause.info.eq(i.opcode)]
         for job in sides.values():
             with m.Elif(job.start + job.partitions > self._partitions(job)):
-                m.d.comb += [self.fault_info.code.eq(isa.FaultCode.CHIP_ACCESS),
-                             self.fault_info.info.eq(job.space),
-                             self.fault_info.address.eq(job.base)]
+                m.d.comb += [self.cause.code.eq(isa.FaultCode.CHIP_ACCESS),
+                             self.cause.info.eq(job.space),
+                             self.cause.address.eq(job.base)]
         with m.Elif(empty["src"] != empty["dst"]):
-            m.d.comb += [self.fault_info.code.eq(isa.FaultCode.SIZE_MISMATCH),
-                         self.fault_info.info.eq(i.opcode)]
+            m.d.comb += [self.cause.code.eq(isa.FaultCode.SIZE_MISMATCH),
+                         self.cause.info.eq(i.opcode)]
         with m.Else():
             m.d.comb += self.fault.eq(0)
         return m
@@ -87,6 +86,7 @@ class CopyDecoder(wiring.Component):
             job.dims.eq(pattern.dims),
             job.size.eq(log2_bytes(self.i[f"{side}_dtype"])),
             job.inner.eq(self.i[f"{side}_partition_inner"]),
+            job.from_dram.eq(self.i.src_space == isa.Space.DRAM),
         ]
         with m.If(job.space == isa.Space.DRAM):
             m.d.comb += [job.base.eq(pattern.base), job.partitions.eq(1)]

@@ -7,10 +7,11 @@ from amaranth.utils import ceil_log2
 
 from hdl.bus.axi import MasterSignature
 from hdl.common.queue import Queue
-from hdl.control.ports import (PC_BITS, EngineSignature, EngineState, fault_layout, updates_layout,
+from hdl.control.ports import (PC_BITS, EngineSignature, EngineState, updates_layout,
                                windows_layout)
 from hdl.dma.access_generator import job_layout
 from hdl.dma.byte_queue import ByteQueue
+from hdl.dma.cause import cause_layout
 from hdl.dma.decoder import CopyDecoder
 from hdl.dma.reader import Reader
 from hdl.dma.writer import Writer
@@ -56,6 +57,8 @@ class DmaEngine(wiring.Component):
     windows : In
         :func:`hdl.control.ports.windows_layout`; constant while not ``idle``.
     """
+
+    module_name = "dma_engine"
 
     def __init__(self, config, engine):
         self.config = config
@@ -158,22 +161,22 @@ class DmaEngine(wiring.Component):
 
         # Fault: shown when all that is older is completed and nothing is under way; what was found
         # downstream is older.
-        shown, cause = Signal(), Signal(fault_layout())
+        shown, cause = Signal(), Signal(cause_layout())
         drained = Signal()
         m.d.comb += [
             drained.eq(reader.quiet & writer.quiet),
             writer.abandon.eq(reader.fault & reader.quiet & writer.starved),
             reader.stop.eq(writer.halted),
-            cause.eq(decoder.fault_info),
+            cause.eq(decoder.cause),
             shown.eq(waiting & decoder.fault & (in_flight.level == 0)),
         ]
         with m.If(writer.halted):
             m.d.comb += [shown.eq(drained & ~completing),
-                         cause.eq(Mux(writer.fault, writer.fault_info, reader.fault_info))]
+                         cause.eq(Mux(writer.fault, writer.cause, reader.cause))]
         with m.If(shown & ~control.fault):
             m.d.sync += [
                 control.fault.eq(1),
-                control.fault_info.eq(cause),
+                *(control.fault_info[name].eq(cause[name]) for name, _ in cause.shape()),
                 control.fault_info.pc.eq(Mux(in_flight.o.valid, oldest.pc, instruction.pc)),
             ]
 

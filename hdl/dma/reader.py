@@ -7,10 +7,11 @@ from amaranth.utils import exact_log2
 
 from hdl.bus.axi import MasterSignature, Response
 from hdl.common.queue import Queue
-from hdl.control.ports import fault_layout, windows_layout
-from hdl.dma.access_generator import (ADDRESS_BITS, AccessGenerator, access_fault, access_layout,
-                                      burst_bytes, first_lane, job_layout, partition_mask)
+from hdl.control.ports import windows_layout
+from hdl.dma.access_generator import (ADDRESS_BITS, AccessGenerator, access_layout, burst_bytes,
+                                      first_lane, job_layout, partition_mask)
 from hdl.dma.byte_queue import PushSignature
+from hdl.dma.cause import access_cause, cause_layout
 from hdl.dma.lanes import gather
 from hdl.memory.delay import delay_line
 from hdl.memory.ports import ReadPortSignature
@@ -52,8 +53,7 @@ class Reader(wiring.Component):
         Behave as after a fault, for ever.
     fault : Out(1)
         Stays; everything before the faulty bytes was issued.
-    fault_info : Out
-        Without ``pc``.
+    cause : Out(cause_layout)
     quiet : Out(1)
         Every request was answered.
     bytes_read : Out
@@ -74,7 +74,7 @@ class Reader(wiring.Component):
             "push": Out(PushSignature(row_bytes=config.row_bytes, capacity=capacity)),
             "stop": In(1),
             "fault": Out(1),
-            "fault_info": Out(fault_layout()),
+            "cause": Out(cause_layout()),
             "quiet": Out(1),
             "bytes_read": Out(range(config.row_bytes + 1)),
         })
@@ -92,22 +92,22 @@ class Reader(wiring.Component):
 
         # An error response comes before, in program order, whatever the generator found.
         bus_fault = Signal()
-        bus_fault_info = Signal(fault_layout())
+        bus_cause = Signal(cause_layout())
         dropping = Signal()
         m.d.comb += [
             dropping.eq(bus_fault | self.stop),
             self.fault.eq(bus_fault | (accesses.o.valid & ~accesses.o.p.legal)),
         ]
         with m.If(bus_fault):
-            m.d.comb += self.fault_info.eq(bus_fault_info)
+            m.d.comb += self.cause.eq(bus_cause)
         with m.Else():
-            m.d.comb += [self.fault_info[field].eq(value) for field, value
-                         in access_fault(accesses.o.p, write=False).items()]
+            m.d.comb += [self.cause[field].eq(value) for field, value
+                         in access_cause(accesses.o.p, write=False).items()]
 
         requesting, chip_reads = self._request(m, accesses.o, bursts, dropping)
         self._push_chip(m, chip_reads[-1])
         waiting_for_chip = Cat(read.valid for read in chip_reads[1:]).any()
-        self._push_dram(m, bursts.o, ~waiting_for_chip, dropping, bus_fault, bus_fault_info)
+        self._push_dram(m, bursts.o, ~waiting_for_chip, dropping, bus_fault, bus_cause)
         m.d.comb += self.quiet.eq(~requesting & ~waiting_for_chip & (bursts.level == 0))
         return m
 
@@ -174,7 +174,7 @@ class Reader(wiring.Component):
                 piece.end.eq(access.last),
             ]
 
-    def _push_dram(self, m, burst, in_turn, dropping, fault, fault_info):
+    def _push_dram(self, m, burst, in_turn, dropping, fault, cause):
         """Take a beat, claim and push its bytes."""
         row_bytes = self.config.row_bytes
         r, piece = self.bus.r, self.push.piece
@@ -195,8 +195,8 @@ class Reader(wiring.Component):
             m.d.sync += [begun.eq(~last_beat), left.eq(remaining - count)]
             m.d.comb += self.bytes_read.eq(count)
             with m.If(~dropping & (r.p.resp >= Response.SLVERR)):
-                m.d.sync += [fault.eq(1), fault_info.code.eq(isa.FaultCode.AXI_READ),
-                             fault_info.info.eq(r.p.resp), fault_info.address.eq(burst.p.address)]
+                m.d.sync += [fault.eq(1), cause.code.eq(isa.FaultCode.AXI_READ),
+                             cause.info.eq(r.p.resp), cause.address.eq(burst.p.address)]
             with m.Elif(~dropping):
                 m.d.comb += [
                     self.push.claim.eq(count),

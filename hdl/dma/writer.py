@@ -7,10 +7,11 @@ from amaranth.utils import exact_log2
 
 from hdl.bus.axi import MasterSignature, Response, burst_layout, write_layout
 from hdl.common.queue import Queue
-from hdl.control.ports import fault_layout, windows_layout
-from hdl.dma.access_generator import (ADDRESS_BITS, BURST_BEATS, AccessGenerator, access_fault,
-                                      access_layout, first_lane, job_layout, partition_mask)
+from hdl.control.ports import windows_layout
+from hdl.dma.access_generator import (ADDRESS_BITS, BURST_BEATS, AccessGenerator, access_layout,
+                                      first_lane, job_layout, partition_mask)
 from hdl.dma.byte_queue import TakeSignature, byte_mask
+from hdl.dma.cause import access_cause, cause_layout
 from hdl.dma.lanes import scatter
 from hdl.memory.ports import WriteMode, WritePortSignature
 from hdl.params import isa
@@ -59,9 +60,8 @@ class Writer(wiring.Component):
         Because of ``abandon`` or a fault of its own; stays.
     fault : Out(1)
         Stays; everything before the faulty bytes was written.  An error response, which comes earlier in
-        program order, may still replace ``fault_info`` while not ``quiet``.
-    fault_info : Out
-        Without ``pc``.
+        program order, may still replace ``cause`` while not ``quiet``.
+    cause : Out(cause_layout)
     quiet : Out(1)
         Nothing is under way to a memory.
     bytes_taken, bytes_written : Out
@@ -86,7 +86,7 @@ class Writer(wiring.Component):
             "may_answer": In(1),
             "halted": Out(1),
             "fault": Out(1),
-            "fault_info": Out(fault_layout()),
+            "cause": Out(cause_layout()),
             "quiet": Out(1),
             "bytes_taken": Out(range(config.row_bytes + 1)),
             "bytes_written": Out(range(config.row_bytes + 1)),
@@ -176,11 +176,11 @@ class Writer(wiring.Component):
         ]
         with m.If(accesses.valid & ~halting & ~begun & ~access.legal):
             m.d.sync += self.fault.eq(1)
-            m.d.sync += [self.fault_info[field].eq(value)
-                         for field, value in access_fault(access, write=True).items()]
+            m.d.sync += [self.cause[field].eq(value)
+                         for field, value in access_cause(access, write=True).items()]
         with m.Elif(accesses.valid & ~halting & take.mismatch):
-            m.d.sync += [self.fault.eq(1), self.fault_info.code.eq(isa.FaultCode.SIZE_MISMATCH),
-                         self.fault_info.info.eq(isa.Opcode.DMA_COPY), self.fault_info.address.eq(0)]
+            m.d.sync += [self.fault.eq(1), self.cause.code.eq(isa.FaultCode.SIZE_MISMATCH),
+                         self.cause.info.eq(isa.Opcode.DMA_COPY), self.cause.address.eq(0)]
         return begun
 
     def _write(self, m, taken, accepted, beats):
@@ -238,6 +238,6 @@ class Writer(wiring.Component):
         with m.If(b.valid & b.ready):
             with m.If((b.p >= Response.SLVERR) & ~bus_fault):
                 m.d.sync += [bus_fault.eq(1), self.fault.eq(1),
-                             self.fault_info.code.eq(isa.FaultCode.AXI_WRITE),
-                             self.fault_info.info.eq(b.p), self.fault_info.address.eq(burst.p.address)]
+                             self.cause.code.eq(isa.FaultCode.AXI_WRITE),
+                             self.cause.info.eq(b.p), self.cause.address.eq(burst.p.address)]
             m.d.comb += self.answered.eq(burst.p.last & ~bus_fault & (b.p < Response.SLVERR))

@@ -21,7 +21,7 @@ def decode(copies):
         for copy in copies:
             ctx.set(dut.i.as_value(), copy.encode(0))
             results.append({name: ctx.get(getattr(dut, name))
-                            for name in ("source", "destination", "empty", "fault", "fault_info")})
+                            for name in ("source", "destination", "empty", "fault", "cause")})
 
     sim = Simulator(dut)
     sim.add_testbench(testbench)
@@ -68,7 +68,7 @@ def test_order_of_checks():
     both = Copy(Side(SBUF, 2, [(2, 0)], **outside), Side(PSUM, 0, [(2, 2)], **outside))
     second = Copy(Side(SBUF, 2, [(2, 0)]), Side(PSUM, 6, [(2, 2)], **outside))
     size = Copy(Side(SBUF, 2, [(2, 0)]), Side(PSUM, 6, [(2, 2)]))
-    faults = [(r["fault_info"].code, r["fault_info"].info, r["fault_info"].address)
+    faults = [(r["cause"].code, r["cause"].info, r["cause"].address)
               for r in decode([illegal, both, second, size])]
     assert faults == [(FaultCode.ILLEGAL_INSTRUCTION, 0x40, 0), (FaultCode.CHIP_ACCESS, SBUF, 2),
                       (FaultCode.CHIP_ACCESS, PSUM, 6), (FaultCode.SIZE_MISMATCH, 0x40, 0)]
