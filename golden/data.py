@@ -20,6 +20,8 @@ _SAFE_EXPONENT = 55
 _TIE_EXPONENTS = (0, -1, -11, -12, -23, -24)
 """Products of such powers of two lie half a unit in the last place below a float32 sum near one."""
 
+_FINITE_KINDS = ("+0", "-0", "subnormal", "largest")
+
 _ORDINARY, _TIE, _ZERO, _SUBNORMAL, _WIDE = range(5)
 _WEIGHTS = (0.4, 0.25, 0.1, 0.1, 0.15)
 
@@ -99,29 +101,34 @@ def kinds(x, dtype=None):
     return {name for name, where in found.items() if where.any()}
 
 
-def check_hostile(operands, outputs):
+def check_hostile(operands, outputs, *, each_format=True):
     """Raise unless the data of a test can fail it.
 
     Parameters
     ----------
     operands : sequence of arrays or of (array, format)
-        All operands of one test, pooled by format.
+        All operands of one test.
     outputs : sequence of arrays
         All results; their words must not all be equal.
+    each_format : bool
+        Every format must hold every kind of special number that it has; otherwise it is enough that
+        some format does.
 
     Raises
     ------
     AssertionError
-        A format that occurs lacks a kind of special number, or the outputs are all equal.
+        A kind of special number is missing, or the outputs are all equal.
     """
-    seen = {}
+    found, wanted = {}, {}
     for operand in operands:
         x, dtype = operand if isinstance(operand, tuple) else (operand, None)
-        seen.setdefault(array_format(x, dtype).name, set()).update(kinds(x, dtype))
-    for name, found in seen.items():
-        wanted = {"+0", "-0", "subnormal", "largest", "nan"} | ({"inf"} if resolve(name).has_inf else set())
-        if not wanted <= found:
-            raise AssertionError(f"{name} operands must hold {', '.join(sorted(wanted - found))}")
+        fmt = array_format(x, dtype)
+        pool = fmt.name if each_format else "all"
+        found.setdefault(pool, set()).update(kinds(x, dtype))
+        wanted.setdefault(pool, set()).update(_FINITE_KINDS, {"nan"}, {"inf"} if fmt.has_inf else ())
+    for pool, names in wanted.items():
+        if not names <= found[pool]:
+            raise AssertionError(f"{pool} operands must hold {', '.join(sorted(names - found[pool]))}")
     words = [to_bits(out).ravel() for out in outputs]
     if not words or len(np.unique(np.concatenate(words))) < 2:
         raise AssertionError("outputs must differ from each other, not be all equal")

@@ -155,7 +155,7 @@ def _run_batch(config, gemms, backend, progress, outcome):
             outcome.failures.append(f"{g}: {different} of {expect.size} elements differ")
 
 
-def check_data(config, gemms):
+def check_data(config, gemms, *, each_format=True):
     """Check that the operands of ``gemms`` hold every special number and that the results differ.
 
     Raises
@@ -169,7 +169,7 @@ def check_data(config, gemms):
         operands += zip(pair, g.dtype, strict=True)
         results.append(golden.matmul(*pair, g.dtype, rows=config.rows))
     if operands:
-        check_hostile(operands, results)
+        check_hostile(operands, results, each_format=each_format)
 
 
 def run_unit(config, file, backend):

@@ -18,6 +18,9 @@ _UNREADABLE_FP8 = b"'<f1'"
 _RAW_BYTE = b"'|V1'"
 """numpy refuses to read the dtype that it writes for float8_e5m2; as raw bytes of equal size it does."""
 
+_NATIVE = 1
+"""``dtype.isbuiltin`` of the dtypes that are numpy's own."""
+
 
 def load_config(name):
     """Return the configuration that a preset's name or the path of a TOML file stands for.
@@ -80,7 +83,7 @@ def load_array(path, fmt=None):
         raise ValueError(f"{path} must be a .npy file with one array of numbers")
     if array.dtype.kind == "V" and array.dtype.fields is None and fmt is not None:
         stored = storage_dtype(resolve(fmt))
-        if stored.kind not in "iu" and stored.itemsize == array.dtype.itemsize:
+        if stored.isbuiltin != _NATIVE and stored.itemsize == array.dtype.itemsize:
             return array.view(stored)
         raise ValueError(f"{path} holds raw words of {array.dtype.itemsize} bytes, not {resolve(fmt).name}")
     if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
@@ -117,6 +120,6 @@ def write_text(path, text):
 
 def save_array(path, array):
     """Write ``array`` as ``.npy``, formats that numpy does not know as raw words."""
-    native = array.dtype.kind in "iu" or array.dtype in (np.float16, np.float32, np.float64)
+    native = array.dtype.isbuiltin == _NATIVE
     with replacing(path) as file:
         np.save(file, array if native else array.view(f"V{array.dtype.itemsize}"))
