@@ -185,6 +185,7 @@ class Control(wiring.Component):
         # Execution
         m.d.comb += [
             dispatch.clear.eq(beginning),
+            dispatch.run.eq(supervisor.run),
             dispatch.go.eq(supervisor.run & header.passed),
             dispatch.stop.eq(semaphores.fault),
             dispatch.semaphores.eq(semaphores.values),

@@ -39,8 +39,8 @@ class Dispatch(wiring.Component):
 
     clear : In(1)
         Start over; every engine is idle.
-    go : In(1)
-        Instructions may start.
+    run, go : In(1)
+        A program runs; its instructions may start.
     stop : In
         Bit per engine that may start nothing more.
     finished : In
@@ -85,6 +85,7 @@ class Dispatch(wiring.Component):
             streams |= {f"i_{name}": In(queue), f"o_{name}": Out(queue)}
         super().__init__({
             "clear": In(1),
+            "run": In(1),
             "go": In(1),
             "stop": In(engines),
             "finished": In(engines),
@@ -157,7 +158,8 @@ class Dispatch(wiring.Component):
         with m.If(acquiring[n] & first):
             m.d.comb += self.acquire.eq(1)
             for amount, wait, consume in zip(self.acquired, header.waits, consumes, strict=True):
-                m.d.comb += [amount.semaphore.eq(wait.semaphore), amount.value.eq(Mux(consume, wait.value, 0))]
+                m.d.comb += [amount.semaphore.eq(wait.semaphore),
+                             amount.value.eq(Mux(consume, wait.value, 0))]
         with m.If(self.waiting[n]):
             for k in reversed(range(isa.NUM_WAITS)):
                 with m.If(~met[k]):
@@ -203,7 +205,7 @@ class Dispatch(wiring.Component):
         with m.If(self.state[n] == EngineState.IDLE):
             with m.If(self.waiting[n]):
                 m.d.comb += self.refined_state[n].eq(EngineState.STALL_SEMAPHORE)
-            with m.Elif(queue.valid | ~self.finished[n]):
+            with m.Elif(self.run & (queue.valid | ~self.finished[n])):
                 m.d.comb += self.refined_state[n].eq(EngineState.STALL_FETCH)
         with m.If(self.clear):
             m.d.sync += [granted.eq(0), was_nop.eq(0), self.last_pc[n].eq(0)]

@@ -66,18 +66,17 @@ class HeaderCheck(wiring.Component):
                 m.d.comb += self.fetch.request.valid.eq(self.run)
                 with m.If(self.run & self.fetch.request.ready):
                     m.next = "COLLECT"
-            with m.State("COLLECT"):
-                with m.If(self.fetch.answer_valid):
-                    m.d.sync += words.eq(Cat(words.as_value()[row_bits:], answer.data))
-                    with m.If(answer.last):
-                        m.next = "COMPARE"
-                    with m.If((answer.code != isa.FaultCode.NONE) & ~self.fault):
-                        m.d.sync += [
-                            self.fault.eq(1),
-                            self.fault_info.code.eq(answer.code),
-                            self.fault_info.info.eq(answer.info),
-                            self.fault_info.address.eq(answer.address),
-                        ]
+            with m.State("COLLECT"), m.If(self.fetch.answer_valid):
+                m.d.sync += words.eq(Cat(words.as_value()[row_bits:], answer.data))
+                with m.If(answer.last):
+                    m.next = "COMPARE"
+                with m.If((answer.code != isa.FaultCode.NONE) & ~self.fault):
+                    m.d.sync += [
+                        self.fault.eq(1),
+                        self.fault_info.code.eq(answer.code),
+                        self.fault_info.info.eq(answer.info),
+                        self.fault_info.address.eq(answer.address),
+                    ]
             with m.State("COMPARE"):
                 with m.If(~self.fault):
                     m.d.sync += self.passed.eq(1)

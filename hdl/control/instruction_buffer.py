@@ -158,16 +158,15 @@ class InstructionBuffer(wiring.Component):
         ended = Signal()
         m.d.comb += ended.eq(self.fetch.answer_valid & answer.last)
         m.d.sync += under_way.eq(under_way + ask - ended)
-        with m.If(dropping == 0):
-            with m.If(self.fetch.answer_valid & ~failed):
-                with m.If(answer.code == isa.FaultCode.NONE):
-                    m.d.comb += memory.write_enable.eq(1 << received[:exact_log2(word_beats)])
-                    m.d.sync += received.eq(received + 1)
-                with m.Else():
-                    m.d.sync += [failed.eq(1), *(failure[name].eq(answer[name])
-                                                 for name, _ in failure.shape())]
-        with m.Elif(ended):
+        with m.If((dropping != 0) & ended):
             m.d.sync += dropping.eq(dropping - 1)
+        with m.If((dropping == 0) & self.fetch.answer_valid & ~failed):
+            with m.If(answer.code == isa.FaultCode.NONE):
+                m.d.comb += memory.write_enable.eq(1 << received[:exact_log2(word_beats)])
+                m.d.sync += received.eq(received + 1)
+            with m.Else():
+                m.d.sync += [failed.eq(1), *(failure[name].eq(answer[name])
+                                             for name, _ in failure.shape())]
         m.d.comb += [
             memory.write_address.eq(received[exact_log2(word_beats):]),
             memory.write_data.eq(answer.data.replicate(word_beats)),

@@ -90,8 +90,8 @@ class EngineSignature(wiring.Signature):
     fault_info : Out
         :func:`fault_layout`, valid with ``fault``.
     idle : Out(1)
-        Every accepted instruction is completed and nothing is outstanding on a bus.  Also becomes high some time
-        after a fault.
+        Every accepted instruction is completed and nothing is outstanding on a bus.  Also becomes high
+        some time after a fault.
     state : Out(EngineState)
     work : Out(32)
         Added to counter WORK in this cycle.

@@ -108,7 +108,7 @@ class Registers(wiring.Component):
             """Let the host read and write ``value``, whose bits below ``low`` stay zero."""
             show(address, value)
             for offset in range(0, len(value), WORD_BITS):
-                writable[address + offset // 8] = (value[offset:offset + WORD_BITS], low if offset == 0 else 0)
+                writable[address + offset // 8] = value[offset:offset + WORD_BITS], low if offset == 0 else 0
 
         aligned = (fetch_alignment(self.config) - 1).bit_length()
         show(Register.ID, Const(registers.ID_VALUE, WORD_BITS))
@@ -175,8 +175,8 @@ class Registers(wiring.Component):
                     with m.Case(address // WORD_BYTES):
                         m.d.comb += command.eq(1)
                 with m.Case(Register.INTERRUPT_STATUS // WORD_BYTES):
-                    with m.If(access.write_mask[0]):
-                        m.d.sync += interrupt_status.eq(interrupt_status & ~access.write_data)
+                    acknowledged = Mux(access.write_mask[0], access.write_data, 0)
+                    m.d.sync += interrupt_status.eq(interrupt_status & ~acknowledged)
                 with m.Default():
                     m.d.comb += access.write_error.eq(1)
 

@@ -1,5 +1,8 @@
 """Semaphores: small counters through which instructions of different engines wait for each other."""
 
+from functools import reduce
+from operator import or_
+
 from amaranth import *
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
@@ -71,32 +74,31 @@ class Semaphores(wiring.Component):
             updates = [[self._update(m, engine, k) for k in range(isa.NUM_UPDATES)]
                        for engine in range(self.engines)]
             operations = [operation for engine in updates for operation in engine]
+            touched = [Signal(count, name=f"touched{engine}") for engine in range(self.engines)]
+            m.d.comb += [mask.eq(first.hits | second.hits)
+                         for mask, (first, second) in zip(touched, updates, strict=True)]
+            moving = Signal(count)
+            m.d.comb += moving.eq(reduce(or_, touched, reduce(or_, (op.hits for op in acquisitions))))
             for n, value in enumerate(self.values):
-                # SETs decide from where ADDs and SUBTRACTs start.
-                start = Signal(signed(VALUE_BITS + isa.NUM_WAITS), name=f"start{n}")
-                m.d.comb += start.eq(value + sum(op.change(n) for op in acquisitions))
-                for op in operations:
-                    with m.If(op.sets[n]):
-                        m.d.comb += start.eq(op.amount)
-                total = Signal.like(start + sum(op.change(n) for op in operations), name=f"total{n}")
-                m.d.comb += [
-                    total.eq(start + sum(op.change(n) for op in operations)),
-                    out_of_range[n].eq((total < 0) | (total > isa.SEMAPHORE_MAX)),
-                ]
-                with m.If(~out_of_range[n]):
-                    m.d.sync += value.eq(total)
+                with m.If(moving[n]):
+                    # SETs decide from where ADDs and SUBTRACTs start.
+                    start = value + sum(op.change(n) for op in acquisitions)
+                    for op in operations:
+                        start = Mux(op.sets[n], op.amount, start)
+                    total = Signal.like(start + sum(op.change(n) for op in operations), name=f"total{n}")
+                    m.d.comb += [
+                        total.eq(start + sum(op.change(n) for op in operations)),
+                        out_of_range[n].eq((total < 0) | (total > isa.SEMAPHORE_MAX)),
+                    ]
+                    with m.If(~out_of_range[n]):
+                        m.d.sync += value.eq(total)
 
             blamed = out_of_range
-            for engine, (first, second) in enumerate(updates):
-                touched = Signal(count, name=f"touched{engine}")
+            for engine, mask in enumerate(touched):
                 culprit = Signal(count, name=f"culprit{engine}")
                 lowest = Signal(count, name=f"lowest{engine}")
-                m.d.comb += [
-                    touched.eq(first.hits | second.hits),
-                    culprit.eq(blamed & touched),
-                    lowest.eq(culprit & -culprit),
-                ]
-                blamed = blamed & ~touched
+                m.d.comb += [culprit.eq(blamed & mask), lowest.eq(culprit & -culprit)]
+                blamed = blamed & ~mask
                 with m.If(culprit.any() & ~self.fault[engine]):
                     m.d.sync += [self.fault[engine].eq(1), self.fault_semaphore[engine].eq(_encode(lowest))]
         with m.If(self.clear):
@@ -120,14 +122,13 @@ class Semaphores(wiring.Component):
         m.d.comb += operation.amount.eq(update.value)
         with m.If(self.done[engine] & (update.mode != isa.UpdateMode.NONE)):
             m.d.comb += operation.hits.eq(1 << update.semaphore)
-        with m.If(~void):
-            with m.Switch(update.mode):
-                with m.Case(isa.UpdateMode.ADD):
-                    m.d.comb += operation.delta.eq(update.value)
-                with m.Case(isa.UpdateMode.SUBTRACT):
-                    m.d.comb += operation.delta.eq(-update.value)
-                with m.Case(isa.UpdateMode.SET):
-                    m.d.comb += operation.sets.eq(operation.hits)
+        with m.If(~void), m.Switch(update.mode):
+            with m.Case(isa.UpdateMode.ADD):
+                m.d.comb += operation.delta.eq(update.value)
+            with m.Case(isa.UpdateMode.SUBTRACT):
+                m.d.comb += operation.delta.eq(-update.value)
+            with m.Case(isa.UpdateMode.SET):
+                m.d.comb += operation.sets.eq(operation.hits)
         return operation
 
 

@@ -6,9 +6,9 @@ from amaranth import *
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from hdl.common.queue import Queue
 from hdl.control.fetch import ADDRESS_BITS, FetchSignature
 from hdl.control.instruction_buffer import InstructionBuffer, loop_instructions
+from hdl.control.instruction_queue import InstructionQueue
 from hdl.control.ports import PC_BITS, fault_layout, instruction_layout, issue_layout
 from hdl.params import isa
 from hdl.params.isa import Opcode
@@ -41,7 +41,7 @@ def must_be_zero(opcode, size):
             for index in range(field.count or 1):
                 place = shift + index * each
                 if field.name.startswith("reserved") or \
-                        opcode in isa.CONTROL_OPCODES and field.name in ("waits", "updates"):
+                        (opcode in isa.CONTROL_OPCODES and field.name in ("waits", "updates")):
                     bits |= ((1 << each) - 1) << place
                 elif field.fields:
                     bits |= mask(field.fields, place)
@@ -59,9 +59,9 @@ class Sequencer(wiring.Component):
     """Fetches the instructions of one engine and turns them into what the engine executes.
 
     Executes SET_REGISTERS, LOOP and END_LOOP itself.  The sets of a LOOP are done once, before its first
-    turn; those of an END_LOOP at the end of every turn, the last one too.  To every other instruction it adds the
-    address registers that it names, checks that the bits that must be zero are, that semaphores exist
-    and that the opcode is the engine's, and puts it into the engine's queue.
+    turn; those of an END_LOOP at the end of every turn, the last one too.  Every other instruction goes into
+    the engine's queue, the address registers that it names added.  Of all it checks that they belong to
+    the engine, that the bits that must be zero are, and that the semaphores they name exist.
 
     An instruction takes ``sram_latency + 2`` cycles and one more for each field to which a register may be
     added; a control instruction ``sram_latency + 1`` and one for each set, at least one.  Loop bodies of
@@ -117,7 +117,7 @@ class Sequencer(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.buffer = buffer = InstructionBuffer(self.config, size=self.size)
-        m.submodules.queue = queue = Queue(self.o.payload.shape(), depth=self.config.queue_depth)
+        m.submodules.queue = queue = InstructionQueue(self.o.payload.shape(), depth=self.config.queue_depth)
         connect(m, buffer.fetch, flipped(self.fetch))
         connect(m, queue.o, flipped(self.o))
 
@@ -202,8 +202,8 @@ class Sequencer(wiring.Component):
                                 m.d.comb += last_step.eq(index)
                                 with m.If(step == index):
                                     m.d.comb += [addend.eq(address), source.eq(register)]
-                                    m.d.sync += address.eq(Mux(
-                                        on_chip, Cat(total[:CHIP_OFFSET_BITS], address[CHIP_OFFSET_BITS:]), total))
+                                    chip = Cat(total[:CHIP_OFFSET_BITS], address[CHIP_OFFSET_BITS:])
+                                    m.d.sync += address.eq(Mux(on_chip, chip, total))
                     for opcode in isa.CONTROL_OPCODES:
                         with m.Case(opcode):
                             m.d.comb += reserved.eq(must_be_zero(opcode, self.size))
@@ -225,15 +225,15 @@ class Sequencer(wiring.Component):
                 with m.If(illegal):
                     stop(isa.FaultCode.ILLEGAL_INSTRUCTION, info=header.opcode)
                 with m.Elif(step == last_step):
+                    m.next = "NEXT"
                     with m.Switch(header.opcode):
                         with m.Case(Opcode.SET_REGISTERS):
-                            m.next = "NEXT"
+                            pass
                         with m.Case(Opcode.LOOP):
                             m.d.sync += depth.eq(depth + 1)
                             for inner, outer in (*pairwise(starts), *pairwise(turns)):
                                 m.d.sync += outer.eq(inner)
                             m.d.sync += [starts[0].eq(pc + 1), turns[0].eq(views[Opcode.LOOP].count)]
-                            m.next = "NEXT"
                         with m.Case(Opcode.END_LOOP):
                             with m.If(turns[0] == 1):
                                 m.d.sync += depth.eq(depth - 1)
@@ -242,7 +242,6 @@ class Sequencer(wiring.Component):
                             with m.Else():
                                 m.d.sync += turns[0].eq(turns[0] - 1)
                                 m.d.comb += buffer.jump.eq(1)
-                            m.next = "NEXT"
                         with m.Default():
                             m.next = "PUT"
 

@@ -172,7 +172,8 @@ class StubEngine:
                 _, updates, pc = self.pending.pop(0)
                 self.failed = self.fail_at == len(self.completed)
                 if self.failed:
-                    self.cause = self.fault["code"] | pc << 8 | self.fault["info"] << 40 | self.fault["address"] << 72
+                    self.cause = (self.fault["code"] | pc << 8 | self.fault["info"] << 40
+                                  | self.fault["address"] << 72)
                     self.pending = []
                 else:
                     complete = 1
@@ -205,7 +206,8 @@ class Memory:
     @property
     def inputs(self):
         """What the memory drives, in the order of the values of :meth:`step`."""
-        return [self.port.ar.ready, self.port.r.valid, *(self.port.r.payload[name] for name in ("data", "resp", "last"))]
+        beat = self.port.r.payload
+        return [self.port.ar.ready, self.port.r.valid, beat.data, beat.resp, beat.last]
 
     def step(self, cycle, valid, address, length, taken, flow):
         """A clock edge has passed, before which AR showed a burst and R was taken or not."""
@@ -279,8 +281,8 @@ class Bench:
         dut, parts = self.dut, [self.memory, *self.engines.values()]
         driven = [Value.cast(value) for part in parts for value in part.inputs]
         inputs = Cat(driven)
-        outputs = [dut.interrupt, dut.engine_reset, dut.trace.as_value(), dut.bus.ar.valid, dut.bus.ar.payload.addr,
-                   dut.bus.ar.payload.len, dut.bus.r.ready]
+        outputs = [dut.interrupt, dut.engine_reset, dut.trace.as_value(), dut.bus.ar.valid,
+                   dut.bus.ar.payload.addr, dut.bus.ar.payload.len, dut.bus.r.ready]
         for engine in self.engines.values():
             outputs += [engine.port.i.valid, engine.port.i.payload.bits, engine.port.i.payload.pc]
             ctx.set(engine.port.idle, 1)
@@ -291,7 +293,8 @@ class Bench:
                 self.interrupt_cycle = self.cycle
             for name in self.config.engines:
                 if trace & 3:
-                    self.trace.append((self.cycle, name, trace >> 2 & 0xFFFFFFFF if trace & 1 else None, trace >> 1 & 1))
+                    pc = trace >> 2 & 0xFFFFFFFF
+                    self.trace.append((self.cycle, name, pc if trace & 1 else None, trace >> 1 & 1))
                 trace >>= 34
             if reset:
                 assert not self.memory.beats

@@ -43,7 +43,8 @@ def test_layout(opcode):
     fields = isa.INSTRUCTIONS[opcode]
     end = 0
     for _, start, bits in flat(fields):
-        assert start == end and bits > 0
+        assert start == end
+        assert bits > 0
         end = start + bits
     assert end == isa.layout_bits(fields)
     assert fields[:len(isa.HEADER)] == isa.HEADER
