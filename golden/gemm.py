@@ -17,10 +17,10 @@ execution, so the program cannot deadlock, whichever of its streams share a queu
 """
 
 from dataclasses import dataclass
-from itertools import groupby
 
 import numpy as np
 
+from golden.blocking import blocks, plan_gemm, runs
 from golden.formats import operand_formats, resolve
 from golden.program import Program, ds
 from hdl.params.formats import FORMATS
@@ -28,14 +28,6 @@ from hdl.params.formats import FORMATS
 __all__ = ["gemm_program"]
 
 _LAYOUTS = ("MK", "KM")
-_PREFERRED_STEP_CYCLES = 512
-"""Array cycles that one step should last at least: some times the latency of device memory."""
-_MAX_STEP_TILES = 8
-_MAX_SLOTS = 3
-"""One slot is being computed with, one is being loaded, one is on its way."""
-_MAX_PSUM_SLOTS = 4
-_BLOCK_MULTIPLE = 16
-"""Columns of a block are a multiple: rows of B and D then start aligned if those of the matrix do."""
 _FLOAT32_BYTES = 4
 
 
@@ -112,81 +104,6 @@ class _Epilogue:
         return self.dtype == "float32" and self.scale is None and not self.bias and not self.relu
 
 
-def _ceil(a, b):
-    return -(-a // b)
-
-
-@dataclass(frozen=True)
-class _Step:
-    """Consecutive K tiles that are loaded together."""
-
-    start: int
-    tiles: int
-    rows: int
-    """Of each tile; fewer than the array's only in the last step, which then is one tile."""
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """Sizes of blocks, steps and rings."""
-
-    m_tile: int
-    block_tiles: int
-    n_block: int
-    step_tiles: int
-    slots: int
-    psum_slots: int
-    banks: dict
-    """Ring -> range of SBUF banks, or None where there are too few banks to keep rings apart."""
-
-
-def _plan(config, m, k, n, formats, epilogue):
-    """Choose the largest blocks that fit."""
-    total = config.sbuf_banks
-    names = ("a", "b") if epilogue.direct else ("a", "b", "out")
-    if total > len(names):
-        # The moving operand's ring is the largest: it gets what the others leave.
-        share = max(1, total // 4)
-        ends = {"a": (0, share), "out": (share, 2 * share)}
-        banks = {name: range(*ends[name]) for name in names if name != "b"}
-        banks["b"] = range(share * (len(names) - 1), total)
-        room = {name: len(banks[name]) * config.sbuf_bank_bytes for name in names}
-    else:
-        banks = dict.fromkeys(names)
-        room = dict.fromkeys(names, config.sbuf_bytes // len(names))
-    a_bytes, b_bytes = (fmt.bytes for fmt in formats)
-    # Rows of memory that rounding up may cost.
-    margin = _MAX_SLOTS * config.row_bytes
-
-    def fit(nbytes, each):
-        return max((nbytes - margin) // each, 1)
-
-    if not epilogue.direct:
-        room["out"] -= _ceil(len(epilogue.vectors) * _FLOAT32_BYTES * config.psum_banks, 1)
-    n_max = min(config.psum_bank_words, fit(room["b"], 2 * b_bytes))
-    if not epilogue.direct:
-        n_max = min(n_max, fit(room["out"], 2 * FORMATS[epilogue.dtype].bytes))
-    n_block = min(n_max, _ceil(_ceil(n, _ceil(n, n_max)), _BLOCK_MULTIPLE) * _BLOCK_MULTIPLE)
-    m_tile = min(config.cols, fit(room["a"], 2 * a_bytes))
-    tiles = _ceil(m, m_tile)
-    most_tiles = max(1, min(config.psum_banks // 2, fit(room["a"], 2 * a_bytes * m_tile)))
-    block_tiles = _ceil(tiles, _ceil(tiles, most_tiles))
-
-    a_tile, b_tile = block_tiles * m_tile * a_bytes, n_block * b_bytes
-    slots = max(1, min(_MAX_SLOTS if config.dma_engines > 1 else 2,
-                       fit(room["a"], a_tile), fit(room["b"], b_tile)))
-    step_tiles = max(1, min(_ceil(_PREFERRED_STEP_CYCLES, block_tiles * n_block), _MAX_STEP_TILES,
-                            fit(room["a"], slots * a_tile), fit(room["b"], slots * b_tile)))
-    psum_slots = min(config.psum_banks // block_tiles, _MAX_PSUM_SLOTS if config.dma_engines > 1 else 2)
-    return _Plan(m_tile, block_tiles, n_block, step_tiles, slots, psum_slots, banks)
-
-
-def _blocks(total, size):
-    """Return (start, length, count) of the full blocks and of what is left."""
-    full, rest = divmod(total, size)
-    return [(0, size, full)] * (full > 0) + [(full * size, rest, 1)] * (rest > 0)
-
-
 class _Ring:
     """A FIFO of equal slots in SBUF or PSUM, counted in units by two semaphores."""
 
@@ -220,32 +137,47 @@ class _Gemm:
 
     def build(self):
         if self.m and self.n:
-            self.plan = _plan(self.config, self.m, self.k, self.n, self.formats, self.epilogue)
+            self._plan()
             self._reserve()
-            for n_start, n_length, n_count in _blocks(self.n, self.plan.n_block):
+            for n_start, n_length, n_count in blocks(self.n, self.plan.n_block):
                 with self.p.loop(n_count) as j:
                     self._strip(ds(n_start + j * n_length, n_length))
         return self.p.build()
 
+    def _plan(self):
+        epilogue = self.epilogue
+        self.plan = plan_gemm(
+            self.config, self.m, self.k, self.n, *(fmt.bytes for fmt in self.formats),
+            out_bytes=None if epilogue.direct else FORMATS[epilogue.dtype].bytes,
+            vectors=len(epilogue.vectors))
+
     def _strip(self, columns):
-        """A block column of D."""
-        plan = self.plan
-        for m_start, m_length, m_count in _blocks(self.m, plan.block_tiles * plan.m_tile):
-            with self.p.loop(m_count) as i:
-                self._block(m_start + i * m_length, m_length, columns)
+        """Compute a block column of D; a resident strip of B is loaded by its first block."""
+        resident = self.plan.resident
+        m_blocks = [(start + i * length, length)
+                    for start, length, count in blocks(self.m, self.plan.block_tiles * self.plan.m_tile)
+                    for i in range(count)]
+        for (m_start, m_length), count, first, last in \
+                runs(m_blocks, lambda block: block[1], ends_apart=resident):
+            with self.p.loop(count) as i:
+                self._block(ds(m_start + i * m_length, m_length), columns,
+                            loads_b=first or not resident, frees_b=last or not resident)
+        if resident:
+            self.b_ring.advance()
 
     # Buffers -----------------------------------------------------------------------------------
 
     def _reserve(self):
         """Allocate rings and hand out their free units."""
         p, plan, config = self.p, self.plan, self.config
-        rows, depth = min(config.rows, self.k), plan.step_tiles
         if self.k:
-            a_free = (depth, plan.block_tiles * plan.m_tile)
-            b_free = (depth, plan.n_block)
-            self.a_ring, self.b_ring = (
-                self._sbuf_ring(name, rows, free, fmt.name, plan.slots)
-                for name, free, fmt in (("a", a_free, self.formats[0]), ("b", b_free, self.formats[1])))
+            rows = min(config.rows, self.k)
+            self.a_ring = self._sbuf_ring("a", rows, (plan.step_tiles, plan.block_tiles * plan.m_tile),
+                                          self.formats[0].name, plan.slots)
+            tiles, slots, units = (-(-self.k // config.rows), 2, 2 * len(plan.steps)) if plan.resident \
+                else (plan.step_tiles, plan.slots, plan.slots)
+            self.b_ring = self._sbuf_ring("b", rows, (tiles, plan.n_block), self.formats[1].name, slots,
+                                          units)
             for ring, queue in ((self.a_ring, self.a_queue), (self.b_ring, self.b_queue)):
                 p.nop(f"dma{queue}", update=ring.free.add(ring.units))
         else:
@@ -266,57 +198,39 @@ class _Gemm:
             if self.factors:
                 self.factors_loaded = p.semaphore("factors loaded")
 
-    def _sbuf_ring(self, name, partitions, free, dtype, slots):
+    def _sbuf_ring(self, name, partitions, free, dtype, slots, units=None):
         tile = self.p.sbuf((partitions, *free), dtype, name=name, slots=slots, banks=self.plan.banks[name])
-        return _Ring(self.p, name, tile, slots, self.p.slot_bytes(free, dtype), slots)
+        return _Ring(self.p, name, tile, slots, self.p.slot_bytes(free, dtype), units or slots)
 
     # One block of D ----------------------------------------------------------------------------
 
-    def _block(self, m_start, m_length, columns):
-        """Compute and drain ``m_length`` rows of D."""
+    def _block(self, rows, columns, *, loads_b, frees_b):
+        """Compute and drain the block ``rows`` by ``columns`` of D."""
         height = self.plan.m_tile
-        tiles = [(start, min(height, m_length - start)) for start in range(0, m_length, height)]
-        rows = ds(m_start, m_length)
+        tiles = [(start, min(height, rows.size - start)) for start in range(0, rows.size, height)]
         if self.vectors:
-            self._load_factors(m_start, m_length)
-        steps = self._steps()
-
-        def kind(number):
-            step = steps[number]
-            return step.tiles, step.rows, number == 0, number == len(steps) - 1
-
-        for (_, _, first, last), numbers in groupby(range(len(steps)), kind):
-            numbers = list(numbers)
-            step = steps[numbers[0]]
-            with self.p.loop(len(numbers)) as turn:
-                k_start = step.start + turn * (step.tiles * step.rows)
-                self._load(step, k_start, rows, columns)
-                self._multiply(step, tiles, columns.size, first, last)
-        if not steps:
+            self._load_factors(rows)
+        for step, count, first, last in runs(self.plan.steps, lambda step: (step.tiles, step.rows)):
+            with self.p.loop(count) as turn:
+                tile = step.tile + turn * step.tiles
+                b_tile = tile if self.plan.resident else 0
+                self._load(self.a, tile, step, rows, self.a_ring, 0, self.a_queue)
+                if loads_b:
+                    self._load(self.b, tile, step, columns, self.b_ring, b_tile, self.b_queue)
+                self._multiply(step, tiles, b_tile, columns.size, first, last, loads_b, frees_b)
+        if not self.k:
             self._fill_with_zeros(tiles, columns.size)
-        self._drain(m_start, m_length, tiles, columns)
+        self._drain(rows, tiles, columns)
         self.banks.advance()
 
-    def _steps(self):
-        """Divide K: one tile first, so that the array starts early, then as many as a slot holds."""
-        height = self.config.rows
-        full, rest = divmod(self.k, height)
-        steps, tile = [], 0
-        while tile < full:
-            tiles = min(self.plan.step_tiles if tile else 1, full - tile)
-            steps.append(_Step(tile * height, tiles, height))
-            tile += tiles
-        return steps + [_Step(full * height, 1, rest)] * (rest > 0)
+    def _load(self, operand, tile, step, place, ring, at, queue):
+        """Load the K tiles of a step from ``tile`` on, K onto partitions, to tiles ``at`` of a slot."""
+        source = operand[ds(tile * self.config.rows, step.tiles * step.rows), place]
+        self.p.dma_copy(ring.tile[:step.rows, ds(at, step.tiles), :place.size],
+                        source.split(0, step.rows).permute(1, 0, 2), queue=queue,
+                        wait=ring.free.consume(), update=ring.filled.add())
 
-    def _load(self, step, k_start, rows, columns):
-        """Load a step: rows of A transposed, columns of B."""
-        for operand, place, ring, queue in ((self.a, rows, self.a_ring, self.a_queue),
-                                            (self.b, columns, self.b_ring, self.b_queue)):
-            source = operand[ds(k_start, step.tiles * step.rows), place].split(0, step.rows).permute(1, 0, 2)
-            self.p.dma_copy(ring.tile[:step.rows, :step.tiles, :place.size], source, queue=queue,
-                            wait=ring.free.consume(), update=ring.filled.add())
-
-    def _multiply(self, step, tiles, width, first, last):
+    def _multiply(self, step, tiles, b_tile, width, first, last, awaits_b, frees_b):
         """Go through the K tiles of a step and the m tiles of the block."""
         a, b, banks = self.a_ring, self.b_ring, self.banks
         for c in range(step.tiles):
@@ -327,11 +241,14 @@ class _Gemm:
                     a.tile[:step.rows, c, start:start + height],
                     wait=[a.filled.consume()] * begins, update=[a.free.add()] * ends)
                 self.p.nc_matmul(
-                    banks.tile[:height, t, :width], b.tile[:step.rows, c, :width], accumulate=not opens,
-                    wait=[b.filled.consume()] * begins + [banks.free.consume(self._units(t, tiles))] * opens,
-                    update=[b.free.add()] * ends + [banks.filled.add()] * closes)
+                    banks.tile[:height, t, :width], b.tile[:step.rows, b_tile + c, :width],
+                    accumulate=not opens,
+                    wait=[b.filled.consume()] * (begins and awaits_b)
+                    + [banks.free.consume(self._units(t, tiles))] * opens,
+                    update=[b.free.add()] * (ends and frees_b) + [banks.filled.add()] * closes)
         a.advance()
-        b.advance()
+        if not self.plan.resident:
+            b.advance()
 
     def _units(self, t, tiles):
         """Banks that m tile ``t`` stands for: the last one of a short block also for those left out."""
@@ -346,25 +263,25 @@ class _Gemm:
 
     # The way out -------------------------------------------------------------------------------
 
-    def _load_factors(self, m_start, m_length):
+    def _load_factors(self, rows):
         """Load what the activation engine needs for the block, one number per partition and m tile.
 
         The queue is that of the drain: whatever still used the former numbers is through when their
         results have left on it.
         """
         for name, vector in self.vectors.items():
-            for start, height, count in _blocks(m_length, self.plan.m_tile):
+            for start, height, count in blocks(rows.size, self.plan.m_tile):
                 t = start // self.plan.m_tile
-                source = vector[ds(m_start + start, height * count)].split(0, height).permute(1, 0)
+                source = vector[ds(rows.start + start, height * count)].split(0, height).permute(1, 0)
                 self.p.dma_copy(self.factors[name][:height, t:t + count], source,
                                 queue=self.d_queue, update=self.factors_loaded.add())
 
-    def _drain(self, m_start, m_length, tiles, columns):
+    def _drain(self, rows, tiles, columns):
         """Bring the block from PSUM to device memory."""
         p, banks = self.p, self.banks
         for t, (start, height) in enumerate(tiles):
             result = banks.tile[:height, t, :columns.size]
-            target = self.d[ds(m_start + start, height), columns]
+            target = self.d[ds(rows.start + start, height), columns]
             taken = {"wait": banks.filled.consume(), "update": banks.free.add(self._units(t, tiles))}
             if self.epilogue.direct:
                 p.dma_copy(target, result, queue=self.d_queue, **taken)
@@ -375,7 +292,7 @@ class _Gemm:
                 factors["scale"] = self.epilogue.scale
             loaded = []
             if self.vectors and t == 0:
-                loads = len(self.vectors) * len(_blocks(m_length, self.plan.m_tile))
+                loads = len(self.vectors) * len(blocks(rows.size, self.plan.m_tile))
                 loaded = [self.factors_loaded.consume(loads)]
             p.activation(
                 out.tile[:height, :columns.size], result, func="relu" if self.epilogue.relu else "copy",

@@ -6,7 +6,8 @@ the loops it takes no part in, in which addresses that advance are kept in regis
 * An address ``constant + c1 * i1 + c2 * i2`` needs a register for ``c1 * i1`` in the outer loop and one
   for ``c1 * i1 + c2 * i2`` in the inner.  The latter starts from the former at the inner LOOP and grows by
   ``c2`` at each END_LOOP.  Addresses with the same variable part share their registers.
-* A ring of n slots is n registers that are rotated when it advances; its value is the first of them.
+* A ring of n slots is n registers that are rotated when it advances; its value is the first of them, from
+  which the registers of addresses that also depend on loop indices start.
 
 Assignments are collected until an instruction may see them, so that most of them ride on LOOP and END_LOOP.
 """
@@ -195,11 +196,15 @@ class _Lowering:
             if isinstance(statement, Loop):
                 self._loop(statement)
             elif isinstance(statement, Advance):
-                registers, spare = self.rings[statement.ring]
-                rotated = [spare, *registers, spare]
-                self.pending += [(d, s, 0) for d, s in pairwise(rotated)]
+                self._advance(statement.ring)
             else:
                 self._instruction(statement)
+
+    def _advance(self, ring):
+        if any(key[0][0] is ring for key in self.registers):
+            raise ValueError("Ring must not advance inside a loop whose index is added to it")
+        registers, spare = self.rings[ring]
+        self.pending += [(d, s, 0) for d, s in pairwise([spare, *registers, spare])]
 
     def _loop(self, loop):
         if len(self.loops) == isa.LOOP_DEPTH:
@@ -207,7 +212,7 @@ class _Lowering:
         self.loops.append(loop.index)
         keys = [key for key in _register_keys(loop.body, self.loops) if key[-1][0] is loop.index]
         for key in keys:
-            parent = self.registers[key[:-1]] if key[:-1] else 0
+            parent = self._register(key[:-1]) if key[:-1] else 0
             self.registers[key] = self._allocate()
             self.pending.append((self.registers[key], parent, 0))
         self.stream.append((Opcode.LOOP, {"count": loop.index.count, "sets": self._flush(keep=isa.NUM_SETS)}))
@@ -229,16 +234,12 @@ class _Lowering:
             fields = _with(fields, path, constant)
             variable = _variable_part(address)
             if variable:
-                fields = _with(fields, register_path, self._register(variable))
+                fields = _with(fields, register_path, self._register(_key(variable, self.loops)))
         self.stream.append((instruction.opcode, fields))
 
-    def _register(self, variable):
-        rings = [(s, c) for s, c in variable if isinstance(s, Ring)]
-        if rings:
-            if len(variable) > 1 or rings[0][1] != 1:
-                raise ValueError("Address must hold either one ring or loop indices, not both")
-            return self.rings[rings[0][0]][0][0]
-        return self.registers[_key(variable, self.loops)]
+    def _register(self, key):
+        symbol, _ = key[-1]
+        return self.rings[symbol][0][0] if isinstance(symbol, Ring) else self.registers[key]
 
 
 def _set_fields(assignments):
@@ -246,8 +247,12 @@ def _set_fields(assignments):
 
 
 def _key(variable, loops):
-    """Return the loop terms of ``variable`` ordered from the outermost loop to the innermost."""
-    return tuple(sorted(variable, key=lambda term: loops.index(term[0])))
+    """Return the terms of ``variable``: a ring first, then loops from the outermost to the innermost."""
+    rings = [(s, c) for s, c in variable if isinstance(s, Ring)]
+    if len(rings) > 1 or any(c != 1 for _, c in rings):
+        raise ValueError(f"Address must hold at most one ring, once, not {dict(rings)!r}")
+    indices = [(s, c) for s, c in variable if isinstance(s, LoopIndex)]
+    return (*rings, *sorted(indices, key=lambda term: loops.index(term[0])))
 
 
 def _register_keys(body, loops):
@@ -260,9 +265,8 @@ def _register_keys(body, loops):
         elif isinstance(statement, Instruction):
             for _, _, address in _addresses(statement):
                 variable = _variable_part(address)
-                if variable and not any(isinstance(s, Ring) for s, _ in variable):
-                    key = _key(variable, loops)
-                    keys |= dict.fromkeys(key[:n + 1] for n in range(len(key)))
+                key = _key(variable, loops)
+                keys |= dict.fromkeys(key[:n + 1] for n in range(len(key)))
     return list(keys)
 
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import golden
+from golden.blocking import plan_gemm
 from golden.data import check_hostile, hostile_operands
 from golden.gemm import gemm_program
 from golden.machine import run
@@ -112,6 +113,19 @@ def test_large_products_are_short_programs(config):
     for shape in ((4096, 4096, 4096), (4095, 4097, 4093)):
         image = gemm_program(CoreConfig.preset(config), *shape)
         assert sum(count for _, count in image.streams.values()) < 400
+
+
+def test_a_resident_strip():
+    """B is loaded once per strip: three blocks of rows, two strips of columns, each with a rest."""
+    config = CoreConfig.preset("small")
+    m, k, n = 2 * 32 + 13, 5 * 8 + 3, 512 + 40
+    assert plan_gemm(config, m, k, n, 2, 2).resident
+    check(config, m, k, n, "bfloat16", 0)
+    check(config, m, k, n, "bfloat16", 1, out_dtype="float16", bias=True, relu=True, schedule=1)
+    image = gemm_program(config, m, k, n)
+    result = run(image, {"a": np.zeros((m, k)), "b": np.zeros((k, n))})
+    strips = 2
+    assert result.counters["dma0"]["bytes_read"] == 2 * (strips * m * k + k * n)
 
 
 def test_blocks_of_a_large_product_cover_it_once():

@@ -134,6 +134,7 @@ def test_random_programs(seed):
         a = p.dram_tensor("a", (1, 400), "bfloat16", "input")
         tile = p.sbuf((1, 400), "bfloat16", slots=2)
         rings = [control.ring(2, 800), control.ring(3, 8)]
+        fixed = control.ring(2, 800)        # moves between the parts of the program only
 
         def run(body, indices):
             for kind, *rest in body:
@@ -147,10 +148,12 @@ def test_random_programs(seed):
                         p.dma_copy(tile[:, 5:7].at(control.value(rings[rest[1]])), a[:, ds(start, 2)],
                                    queue=rest[1])
                     else:
-                        p.load_stationary(tile[:, ds(start, 2)] if rest[1] else
-                                          tile[:, 7:9].at(control.value(rings[0])))
+                        where = tile[:, ds(start, 2)]
+                        p.load_stationary(where.at(control.value(fixed)) if rest[1] else where)
 
-        run(statements, [])
+        for _ in range(3):
+            run(statements, [])
+            control.advance(fixed)
 
     check(emit, CoreConfig.preset("tiny"))
 
@@ -205,13 +208,23 @@ def test_too_deep():
         p.build()
 
 
-def test_rings_stand_alone():
+def test_one_ring_in_an_address():
     p = Program(CoreConfig.preset("tiny"))
     a = p.dram_tensor("a", (1, 4), "bfloat16", "input")
-    tile = p.sbuf((1, 8), "bfloat16", slots=2)
+    tile = p.sbuf((1, 8), "bfloat16", slots=3)
+    p.dma_copy(tile[:, :4].at(p.ring(2, 16)).at(p.ring(2, 8)), a)
+    with pytest.raises(ValueError, match=r"^Address must hold at most one ring, once, not "):
+        p.build()
+
+
+def test_rings_wait_for_loops_to_end():
+    p = Program(CoreConfig.preset("tiny"))
+    a = p.dram_tensor("a", (1, 4), "bfloat16", "input")
+    tile, ring = p.sbuf((1, 8), "bfloat16", slots=2), p.ring(2, 16)
     with p.loop(2) as i:
-        p.dma_copy(tile[:, ds(i, 4)].at(p.ring(2, 16)), a)
-    with pytest.raises(ValueError, match=r"^Address must hold either one ring or loop indices, not both$"):
+        p.dma_copy(tile[:, ds(i, 4)].at(ring), a)
+        p.advance(ring)
+    with pytest.raises(ValueError, match=r"^Ring must not advance inside a loop whose index is added to it$"):
         p.build()
 
 

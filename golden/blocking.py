@@ -1,0 +1,176 @@
+"""Sizes of a blocked GEMM: how M, N and K are divided so that everything fits the memories of a core."""
+
+from dataclasses import dataclass
+from itertools import groupby
+
+from hdl.params import isa
+
+__all__ = ["Plan", "Step", "blocks", "plan_gemm", "runs"]
+
+_PREFERRED_STEP_CYCLES = 512
+"""Array cycles that one step should last at least: some times the latency of device memory."""
+_MAX_STEP_TILES = 8
+_MAX_SLOTS = 3
+"""One slot is being computed with, one is being loaded, one is on its way."""
+_MAX_PSUM_SLOTS = 4
+_FEW_SLOTS = 2
+"""With a single DMA engine all address registers are those of one stream."""
+_BLOCK_MULTIPLE = 16
+"""Columns of a block are a multiple: rows of B and D then start aligned if those of the matrix do."""
+_FLOAT32_BYTES = 4
+
+
+@dataclass(frozen=True)
+class Step:
+    """Consecutive K tiles that are loaded together.
+
+    Attributes
+    ----------
+    tile : int
+        Number of the first.
+    tiles : int
+    rows : int
+        Rows of each tile: those of the array, fewer only in the last step, which then is one tile.
+    """
+
+    tile: int
+    tiles: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Sizes of blocks, steps and rings.
+
+    Attributes
+    ----------
+    m_tile : int
+        Rows of D in one PSUM bank.
+    block_tiles : int
+        PSUM banks, and so m tiles, of a block.
+    n_block : int
+        Columns of a block.
+    steps : tuple of Step
+        K divided.
+    step_tiles : int
+        K tiles of the longest step.
+    slots, psum_slots : int
+        Slots of the rings of operands, and of blocks in PSUM.
+    resident : bool
+        All of K of a strip of B fits SBUF twice: it is loaded once and serves every block of its strip.
+    banks : dict
+        Ring -> range of SBUF banks, or None where there are too few banks to keep rings apart.
+    """
+
+    m_tile: int
+    block_tiles: int
+    n_block: int
+    steps: tuple
+    step_tiles: int
+    slots: int
+    psum_slots: int
+    resident: bool
+    banks: dict
+
+
+def _ceil(a, b):
+    return -(-a // b)
+
+
+def blocks(total, size):
+    """Return (start, length, count) of the full blocks of ``total``, and of what is left."""
+    full, rest = divmod(total, size)
+    return [(0, size, full)] * (full > 0) + [(full * size, rest, 1)] * (rest > 0)
+
+
+def runs(items, kind, *, ends_apart=True):
+    """Return (first item, length, has first item, has last item) of the runs of items of equal ``kind``.
+
+    With ``ends_apart`` the first and the last item are runs of their own.
+    """
+    items = list(items)
+    end = len(items) - 1
+    groups = groupby(range(len(items)), lambda i: (kind(items[i]), ends_apart and (i == 0, i == end)))
+    numbers = [list(group) for _, group in groups]
+    return [(items[run[0]], len(run), run[0] == 0, run[-1] == end) for run in numbers]
+
+
+def _steps(k, rows, step_tiles):
+    """Divide K: one tile first, so that the array starts early, then as many as a slot holds."""
+    full, rest = divmod(k, rows)
+    steps, tile = [], 0
+    while tile < full:
+        tiles = min(step_tiles if tile else 1, full - tile)
+        steps.append(Step(tile, tiles, rows))
+        tile += tiles
+    return (*steps, *[Step(full, 1, rest)] * (rest > 0))
+
+
+def _share_sbuf(config, has_out):
+    """Return the banks and the bytes per partition that each ring gets.
+
+    The array reads both operands at once, so they lie in different banks.
+    """
+    names = ("a", "b", "out") if has_out else ("a", "b")
+    total = config.sbuf_banks
+    if total <= len(names):
+        return dict.fromkeys(names), dict.fromkeys(names, config.sbuf_bytes // len(names))
+    # The moving operand's ring is the largest: it gets what the others leave.
+    share = max(1, total // 4)
+    banks = {"a": range(share), "out": range(share, 2 * share), "b": range(share * (len(names) - 1), total)}
+    banks = {name: banks[name] for name in names}
+    return banks, {name: len(r) * config.sbuf_bank_bytes for name, r in banks.items()}
+
+
+def plan_gemm(config, m, k, n, a_bytes, b_bytes, out_bytes=None, vectors=0):
+    """Choose the largest blocks that fit.
+
+    Parameters
+    ----------
+    config : CoreConfig
+    m, k, n : int
+        ``m`` and ``n`` at least 1.
+    a_bytes, b_bytes : int
+        Of one element of each operand.
+    out_bytes : int, optional
+        Of one element of the result, if it goes through SBUF.
+    vectors : int
+        float32 numbers per row of the result that are kept in SBUF with it.
+
+    Returns
+    -------
+    Plan
+        Of at least one element of everything, which may still be too much for the smallest memories.
+    """
+    banks, room = _share_sbuf(config, out_bytes is not None)
+    few = config.dma_engines == 1
+    # Rounding up to rows of memory costs at most one row a slot.
+    margin = _MAX_SLOTS * config.row_bytes
+
+    def fit(ring, each):
+        return max((room[ring] - margin) // each, 1)
+
+    n_max = min(config.psum_bank_words, fit("b", _FEW_SLOTS * b_bytes))
+    if out_bytes is not None:
+        room["out"] -= vectors * _FLOAT32_BYTES * config.psum_banks
+        n_max = min(n_max, fit("out", _FEW_SLOTS * out_bytes))
+    n_block = min(n_max, _ceil(_ceil(n, _ceil(n, n_max)), _BLOCK_MULTIPLE) * _BLOCK_MULTIPLE)
+    m_tile = min(config.cols, fit("a", _FEW_SLOTS * a_bytes))
+    tiles = _ceil(m, m_tile)
+    most_tiles = max(1, min(config.psum_banks // 2, fit("a", _FEW_SLOTS * a_bytes * m_tile)))
+    block_tiles = _ceil(tiles, _ceil(tiles, most_tiles))
+
+    a_tile, b_tile = block_tiles * m_tile * a_bytes, n_block * b_bytes
+    k_tiles = _ceil(k, config.rows)
+    wanted = min(_ceil(_PREFERRED_STEP_CYCLES, block_tiles * n_block), _MAX_STEP_TILES)
+    slots = min(_FEW_SLOTS if few else _MAX_SLOTS, fit("a", a_tile))
+    step_tiles = min(wanted, fit("a", slots * a_tile))
+    steps = _steps(k, config.rows, step_tiles)
+    resident = (tiles > block_tiles and 0 < k_tiles <= fit("b", _FEW_SLOTS * b_tile)
+                and _FEW_SLOTS * len(steps) <= isa.SEMAPHORE_MAX)
+    if not resident:
+        slots = min(slots, fit("b", b_tile))
+        step_tiles = min(wanted, fit("a", slots * a_tile), fit("b", slots * b_tile))
+        steps = _steps(k, config.rows, step_tiles)
+    psum_slots = min(config.psum_banks // block_tiles, _FEW_SLOTS if few else _MAX_PSUM_SLOTS)
+    return Plan(m_tile, block_tiles, n_block, steps, step_tiles, slots, psum_slots, resident, banks)
