@@ -5,8 +5,9 @@ from functools import partial
 
 import golden.machine
 from scripts.backends.models import find_model
-from scripts.backends.translate import make_job, make_result
+from scripts.backends.translate import make_result
 from verification.env.harness import job_harness
+from verification.env.job import make_job
 from verification.env.options import Options
 from verification.simulators import SIMULATORS, SimulatorNotFound, find_simulator
 

@@ -1,26 +1,10 @@
-"""Images and results of the golden world, jobs and outcomes of the simulated one."""
+"""Outcomes of the simulated world as results of the golden one."""
 
 from golden.result import Event, Fault, Result
 from hdl.params import isa
 from scripts.export.manifest import engine_numbers
-from verification.env.job import Job
-from verification.env.options import Region
 
-__all__ = ["make_job", "make_result"]
-
-
-def make_job(image, inputs, options, *, trace, watchdog=None):
-    """Return the :class:`~verification.env.job.Job` that runs ``image`` on ``inputs``.
-
-    Raises
-    ------
-    ValueError, TypeError
-        The inputs are not those of the image.
-    """
-    return Job(base=image.base, streams=dict(image.streams), memory=image.memory(inputs),
-               windows=[Region(w.base, w.limit, w.read, w.write) for w in image.windows],
-               dump=[(tensor.address, tensor.nbytes) for tensor in image.outputs],
-               options=options, trace=trace, watchdog=watchdog)
+__all__ = ["make_result"]
 
 
 def make_result(image, outcome, backend):

@@ -111,8 +111,8 @@ class AxiMemory:
         self._writes = deque()   # Bursts whose data is not complete.
         self._beats = deque()    # W beats whose burst has not come.
         self._responses = {}     # ID -> bursts to answer.
-        self.released = False
-        """Set to answer what :attr:`Options.silent` holds back."""
+        self.healthy = False
+        """Set to end the errors and the silence of the options; what was held back is answered."""
         self.bytes_read = 0
         self.bytes_written = 0
 
@@ -188,9 +188,10 @@ class AxiMemory:
             self._check_window(max(address, end - self._bytes), 1, write=False)
         span = (address, end - address)
         burst = _Burst(get[f"{channel}id"], address, beats)
-        if any(region.touches(*span, write=write) for region in self._options.errors):
-            burst.response = SLVERR
-        burst.silent = any(region.touches(*span, write=write) for region in self._options.silent)
+        if not self.healthy:
+            if any(region.touches(*span, write=write) for region in self._options.errors):
+                burst.response = SLVERR
+            burst.silent = any(region.touches(*span, write=write) for region in self._options.silent)
         return burst
 
     def _check_window(self, address, length, *, write):
@@ -247,7 +248,7 @@ class AxiMemory:
     def _ready_ids(self, queues):
         """IDs whose oldest burst may be answered now."""
         return [identifier for identifier, queue in queues.items()
-                if queue[0].due <= self._cycle and (self.released or not queue[0].silent)]
+                if queue[0].due <= self._cycle and (self.healthy or not queue[0].silent)]
 
     def _end_beat(self):
         """The beat on R was taken."""

@@ -9,7 +9,7 @@ OKAY = 0
 
 
 class BusError(RuntimeError):
-    """The core answered a register access with an error response."""
+    """The core answered a register access with an error response; raised in the script."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class CsrMaster:
         self.done = False
         self.result = None
         self._outputs = None
-        self._request(None)
+        self._advance(script.send, None)
 
     def step(self, outputs):
         """Take the outputs as sampled before a clock edge; return ``{signal: value}`` that changes after
@@ -91,13 +91,15 @@ class CsrMaster:
             try:
                 return next(self._task)
             except StopIteration as stop:
-                self._request(stop.value)
+                self._advance(self._script.send, stop.value)
+            except BusError as error:
+                self._advance(self._script.throw, error)
         return {}
 
-    def _request(self, result):
-        """Give the script the result of its last request and take the next."""
+    def _advance(self, give, result):
+        """Give the script the result of its last request, or the error, and take the next."""
         try:
-            request = self._script.send(result)
+            request = give(result)
         except StopIteration as stop:
             self.done, self.result = True, stop.value
         else:

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from verification.env.options import Options
+from verification.env.options import Options, Region
 
-__all__ = ["Fault", "Job", "Outcome", "TraceEntry"]
+__all__ = ["Fault", "Job", "Outcome", "TraceEntry", "make_job"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,20 @@ class Job:
     options: Options = field(default_factory=Options)
     trace: bool = True
     watchdog: int | None = None
+
+
+def make_job(image, inputs, options=None, **kwargs):
+    """Return the :class:`Job` that runs a :class:`golden.image.Image` and returns its output tensors.
+
+    Raises
+    ------
+    ValueError, TypeError
+        The inputs are not those of the image.
+    """
+    return Job(base=image.base, streams=dict(image.streams), memory=image.memory(inputs),
+               windows=[Region(w.base, w.limit, w.read, w.write) for w in image.windows],
+               dump=[(tensor.address, tensor.nbytes) for tensor in image.outputs],
+               options=options or Options(), **kwargs)
 
 
 @dataclass(frozen=True)

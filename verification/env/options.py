@@ -54,7 +54,7 @@ class Options:
     errors : tuple of Region
         Bursts that touch one of these get SLVERR.
     silent : tuple of Region
-        Bursts that touch one of these get no answer until the host resets the core.
+        Bursts that touch one of these get no answer until the memory is made healthy.
     """
 
     latency: object = (20, 60)

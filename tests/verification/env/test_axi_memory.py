@@ -174,7 +174,7 @@ def test_errors_and_silence():
     assert master.responses[0][:2] == (1, 2)
     assert store.read(0x1000, 8) == before
     assert not master.memory.idle
-    master.memory.released = True
+    master.memory.healthy = True
     master.run(reads=4)
     assert master.memory.idle
 
