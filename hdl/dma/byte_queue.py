@@ -64,6 +64,10 @@ class TakeSignature(wiring.Signature):
         The copy ends before the last byte wanted, or does not end with it though it should.
     take : Out(1)
         Remove them; only while ``ready``.
+    front : In
+        Bytes of one copy that are there, up to a row.
+    front_ends : In(1)
+        The copy ends with the last of them.
     """
 
     def __init__(self, *, row_bytes):
@@ -75,6 +79,8 @@ class TakeSignature(wiring.Signature):
             "ready": In(1),
             "mismatch": In(1),
             "take": Out(1),
+            "front": In(range(row_bytes + 1)),
+            "front_ends": In(1),
         })
 
 
@@ -171,17 +177,23 @@ class ByteQueue(wiring.Component):
         m.d.comb += amount.eq(lane - want.lane)
         m.d.comb += want.row.eq(Cat(rotate_down(m, [byte.data for byte in window], amount,
                                                 name="take_rotated")))
-        # Ends of copies among the bytes wanted that are there, the first byte's bit lowest.
+        # Ends of copies among the bytes that are there, the front's bit lowest.
         marks = rotate_down(m, [byte.end for byte in window], lane, name="marks_rotated")
-        there = Signal.like(want.count)
-        ends, expected = Signal(self.row_bytes), Signal(self.row_bytes)
+        there = Signal.like(want.front)
+        ends, wanted, expected = (Signal(self.row_bytes) for _ in range(3))
         enough, right = Signal(), Signal()
         m.d.comb += [
-            enough.eq(level >= want.count),
-            there.eq(Mux(enough, want.count, level)),
+            there.eq(Mux(level > self.row_bytes, self.row_bytes, level)),
             ends.eq(Cat(marks) & byte_mask(0, there)),
+            wanted.eq(ends & byte_mask(0, want.count)),
             expected.eq(Mux(want.end, (Const(1) << want.count) >> 1, 0)),
-            right.eq(ends == expected),
+            enough.eq(level >= want.count),
+            right.eq(wanted == expected),
             want.ready.eq(enough & right),
-            want.mismatch.eq(Mux(enough, ~right, ends.any())),
+            want.mismatch.eq(Mux(enough, ~right, wanted.any())),
+            want.front.eq(there),
+            want.front_ends.eq(ends.any()),
         ]
+        for i in reversed(range(self.row_bytes)):
+            with m.If(ends[i]):
+                m.d.comb += want.front.eq(i + 1)

@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from hdl.control.ports import fields_layout, instruction_layout
 from hdl.dma.access_generator import job_layout
 from hdl.dma.cause import cause_layout
+from hdl.dma.conversion import conversion_layout
 from hdl.memory.element import log2_bytes
 from hdl.params import isa
 from hdl.params.formats import DType
@@ -18,8 +19,8 @@ class CopyDecoder(wiring.Component):
     """Turns an instruction whose registers are added into the jobs of reader and writer.  Combinational.
 
     Raises ILLEGAL_INSTRUCTION for another opcode, a field that is out of range or not zero though
-    reserved, formats that differ, and elements that are not aligned to their size; CHIP_ACCESS for
-    partitions that do not exist; SIZE_MISMATCH if only one side is empty; in this order, the source first.
+    reserved, and elements that are not aligned to their size; CHIP_ACCESS for partitions that do not
+    exist; SIZE_MISMATCH if only one side is empty; in this order, the source first.
 
     Parameters
     ----------
@@ -29,6 +30,7 @@ class CopyDecoder(wiring.Component):
     -------
     i : In(instruction_layout)
     source, destination : Out(job_layout)
+    conversion : Out(conversion_layout)
     empty : Out(1)
         Nothing is to be copied.
     fault : Out(1)
@@ -41,6 +43,7 @@ class CopyDecoder(wiring.Component):
             "i": In(instruction_layout(isa.Opcode.DMA_COPY)),
             "source": Out(job_layout()),
             "destination": Out(job_layout()),
+            "conversion": Out(conversion_layout()),
             "empty": Out(1),
             "fault": Out(1),
             "cause": Out(cause_layout()),
@@ -58,11 +61,17 @@ class CopyDecoder(wiring.Component):
                          empty[side].eq((job.partitions == 0)
                                         | Cat(dim.count == 0 for dim in job.dims).any())]
         m.d.comb += [
+            self.conversion.convert.eq(i.src_dtype != i.dst_dtype),
+            self.conversion.source.eq(i.src_dtype),
+            self.conversion.target.eq(i.dst_dtype),
+            self.conversion.saturate.eq(i.saturate),
+            self.conversion.source_size.eq(self.source.size),
+            self.conversion.target_size.eq(self.destination.size),
             self.empty.eq(empty["src"] & empty["dst"]),
             self.fault.eq(1),
         ]
         with m.If((i.opcode != isa.Opcode.DMA_COPY) | i.reserved.any() | (i.saturate > 1)
-                  | (i.src_dtype != i.dst_dtype) | illegal["src"] | illegal["dst"]):
+                  | illegal["src"] | illegal["dst"]):
             m.d.comb += [self.cause.code.eq(isa.FaultCode.ILLEGAL_INSTRUCTION),
                          self.cause.info.eq(i.opcode)]
         for job in sides.values():

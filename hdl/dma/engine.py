@@ -12,6 +12,7 @@ from hdl.control.ports import (PC_BITS, EngineSignature, EngineState, updates_la
 from hdl.dma.access_generator import job_layout
 from hdl.dma.byte_queue import ByteQueue
 from hdl.dma.cause import cause_layout
+from hdl.dma.conversion import Conversion, conversion_layout
 from hdl.dma.decoder import CopyDecoder
 from hdl.dma.reader import Reader
 from hdl.dma.writer import Writer
@@ -29,14 +30,15 @@ class DmaEngine(wiring.Component):
 
     The source's elements in their order become the destination's elements in theirs: dimension 0
     fastest; on chip the partition slowest, or fastest where ``partition_inner`` says so, which makes a
-    copy a transpose of elements.  Bits are not changed.  What a copy gives whose source and destination
-    overlap is not defined.
+    copy a transpose of elements.  Elements whose formats differ are converted, otherwise bits are not
+    changed.  What a copy gives whose source and destination overlap is not defined.
 
     Reader and writer are joined by a queue of bytes and may be at work on different instructions: a copy
     starts to read while earlier ones still write, unless one of those writes the memory that it reads.
     Runs move one beat or memory row a cycle, other elements one a cycle, elements of neighbouring
-    partitions (``partition_inner``) one row full of them a cycle.  Latency: 3 cycles from an instruction to
-    its first AR or chip read, 2 from an R beat to the chip write, 1 from the last write to ``complete``.
+    partitions (``partition_inner``) one row full of them a cycle; conversion takes as many elements a
+    cycle as four-byte elements fill a row.  Latency: 3 cycles from an instruction to its first AR or chip
+    read, 2 from an R beat to the chip write, 1 from the last write to ``complete``.
 
     Faults are precise: everything older in program order completes, nothing younger does, and the bus
     is drained before the fault is shown, so it does not depend on the timing of bus and memories.
@@ -88,7 +90,9 @@ class DmaEngine(wiring.Component):
         m.submodules.reader = reader = Reader(self.config, capacity=byte_queue.capacity,
                                               read_latency=read_latency)
         m.submodules.writer = writer = Writer(self.config)
+        m.submodules.conversion = conversion = Conversion(self.config)
         m.submodules.write_jobs = write_jobs = Queue(job_layout(), depth=COPIES_IN_FLIGHT)
+        m.submodules.conversions = conversions = Queue(conversion_layout(), depth=COPIES_IN_FLIGHT)
         # Copies that were started and are not completed, oldest first.
         m.submodules.in_flight = in_flight = Queue(
             data.StructLayout({"pc": PC_BITS, "updates": updates_layout(), "empty": 1,
@@ -96,7 +100,9 @@ class DmaEngine(wiring.Component):
             depth=COPIES_IN_FLIGHT)
 
         connect(m, reader.push, byte_queue.push)
-        connect(m, writer.take, byte_queue.take)
+        connect(m, conversion.source, byte_queue.take)
+        connect(m, writer.take, conversion.take)
+        connect(m, conversions.o, conversion.i)
         connect(m, write_jobs.o, writer.i)
         outside = flipped(self)
         for channel, half in dict(ar=reader, r=reader, aw=writer, w=writer, b=writer).items():
@@ -114,7 +120,8 @@ class DmaEngine(wiring.Component):
         m.d.comb += [
             copy.as_value().eq(instruction.bits),
             can_start.eq(~decoder.fault & in_flight.i.ready
-                         & (decoder.empty | (reader.i.ready & write_jobs.i.ready & ~hazard))),
+                         & (decoder.empty | (reader.i.ready & write_jobs.i.ready
+                                             & conversions.i.ready & ~hazard))),
             start.eq(waiting & can_start & ~control.fault),
             control.i.ready.eq((~waiting | start) & ~control.fault),
             in_flight.i.valid.eq(start),
@@ -126,6 +133,8 @@ class DmaEngine(wiring.Component):
             reader.i.p.eq(decoder.source),
             write_jobs.i.valid.eq(start & ~decoder.empty),
             write_jobs.i.p.eq(decoder.destination),
+            conversions.i.valid.eq(start & ~decoder.empty),
+            conversions.i.p.eq(decoder.conversion),
         ]
         with m.If(start):
             m.d.sync += waiting.eq(0)
@@ -165,7 +174,7 @@ class DmaEngine(wiring.Component):
         drained = Signal()
         m.d.comb += [
             drained.eq(reader.quiet & writer.quiet),
-            writer.abandon.eq(reader.fault & reader.quiet & writer.starved),
+            writer.abandon.eq(reader.fault & reader.quiet & conversion.quiet & writer.starved),
             reader.stop.eq(writer.halted),
             cause.eq(decoder.cause),
             shown.eq(waiting & decoder.fault & (in_flight.level == 0)),

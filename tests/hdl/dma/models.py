@@ -1,9 +1,11 @@
 """What a DMA engine is tested against: device memory, SBUF and PSUM, and what a copy means."""
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+
+import golden
 
 from amaranth import *
 from amaranth.sim import Simulator
@@ -17,6 +19,7 @@ from hdl.params.formats import lookup
 DRAM, SBUF, PSUM = isa.Space.DRAM, isa.Space.SBUF, isa.Space.PSUM
 DMA = isa.EngineId.DMA0
 FIRST_PC = 1000
+SPECIAL_BYTES = np.array([0x00, 0x80, 0x7f, 0xff, 0x7c, 0xfc, 0x78], np.uint8)
 OUTSIDE = 1 << 12
 """Bytes of device memory before the first and after the last window byte."""
 
@@ -61,28 +64,37 @@ class Copy:
     src: Side
     dst: Side
     dtype: str = "bfloat16"
+    to: str = None
+    """Format at the destination if the copy converts."""
+    saturate: bool = False
     extra: dict = field(default_factory=dict)
     """Fields that differ from what the rest says."""
 
     def encode(self, number):
         """Return the instruction's bits; ``number`` comes back in the first update's value."""
-        code = int(lookup(self.dtype).dtype)
-        fields = {"opcode": isa.Opcode.DMA_COPY, "src_dtype": code, "dst_dtype": code,
+        fields = {"opcode": isa.Opcode.DMA_COPY, "saturate": self.saturate,
+                  "src_dtype": int(lookup(self.dtype).dtype),
+                  "dst_dtype": int(lookup(self.to or self.dtype).dtype),
                   "updates": [{"value": number & 0xff}, {}],
                   **self.src.fields("src"), **self.dst.fields("dst"), **self.extra}
         return instruction_layout(isa.Opcode.DMA_COPY).const(fields).as_bits()
 
     @property
     def bytes(self):
-        """Bytes that are copied."""
-        return int(np.prod([n for _, n in self.src.dims])) * self.src.partitions * lookup(self.dtype).bytes
+        """Bytes that are written."""
+        elements = int(np.prod([n for _, n in self.src.dims])) * self.src.partitions
+        return elements * lookup(self.to or self.dtype).bytes
 
     def apply(self, memories):
         """Copy in ``memories`` (space -> flat bytes, bytes per partition)."""
-        size = np.arange(lookup(self.dtype).bytes)
         (source, source_bytes), (target, target_bytes) = memories[self.src.space], memories[self.dst.space]
-        values = source[self.src.places(source_bytes)[:, None] + size]
-        target[self.dst.places(target_bytes)[:, None] + size] = values
+        fmt, to = lookup(self.dtype), lookup(self.to or self.dtype)
+        words = source[self.src.places(source_bytes)[:, None] + np.arange(fmt.bytes)]
+        if fmt != to:
+            values = golden.from_bits(words.reshape(-1).view(f"<u{fmt.bytes}"), fmt.name)
+            converted = golden.cast(golden.widen(values, fmt.name), to.name, self.saturate)
+            words = golden.to_bits(converted).view(np.uint8).reshape(-1, to.bytes)
+        target[self.dst.places(target_bytes)[:, None] + np.arange(to.bytes)] = words
 
 
 # Models --------------------------------------------------------------------------------------------
@@ -305,20 +317,27 @@ class EngineBench:
         return self.base + OUTSIDE, self.base + self.dram_bytes - OUTSIDE
 
     def memories(self, seed):
-        """Return random contents; DRAM's array begins at address ``base``."""
+        """Return random contents; DRAM's array begins at address ``base``.
+
+        Bytes that make zeros, infinities, NaN and subnormals are frequent."""
         rng = np.random.default_rng(seed)
         c = self.config
-        return {DRAM: (rng.integers(0, 256, self.dram_bytes, np.uint8), None),
-                SBUF: (rng.integers(0, 256, c.partitions * c.sbuf_bytes, np.uint8), c.sbuf_bytes),
-                PSUM: (rng.integers(0, 256, c.partitions * c.psum_bytes, np.uint8), c.psum_bytes)}
+
+        def contents(count):
+            values = rng.integers(0, 256, count, np.uint8)
+            return np.where(rng.random(count) < 0.4, rng.choice(SPECIAL_BYTES, count), values)
+
+        return {DRAM: (contents(self.dram_bytes), None),
+                SBUF: (contents(c.partitions * c.sbuf_bytes), c.sbuf_bytes),
+                PSUM: (contents(c.partitions * c.psum_bytes), c.psum_bytes)}
 
     def expected(self, copies, seed):
         """Return the memories after ``copies``."""
         memories = self.memories(seed)
         for copy in copies:
-            shifted = [Side(s.space, s.base - self.base if s.space == DRAM else s.base, s.dims, s.start,
-                            s.partitions, s.inner) for s in (copy.src, copy.dst)]
-            Copy(*shifted, copy.dtype).apply(memories)
+            shifted = [replace(side, base=side.base - self.base) if side.space == DRAM else side
+                       for side in (copy.src, copy.dst)]
+            replace(copy, src=shifted[0], dst=shifted[1]).apply(memories)
         return memories
 
     def run(self, copies, *, seed=0, stall=0.0, latency=(0, 0), gap=0.0, errors=None, windows=None,

@@ -1,8 +1,9 @@
 """Random copies that fit the memories and do not overlap themselves."""
 
+from hdl.params.formats import FORMATS
 from tests.hdl.dma.models import DRAM, PSUM, SBUF, Copy, Side
 
-SIZES = {"float8_e5m2": 1, "bfloat16": 2, "float32": 4}
+PLAIN = "float8_e5m2", "bfloat16", "float32"
 
 
 def factors(rng, number, places):
@@ -48,15 +49,15 @@ def random_side(rng, bench, space, elements, size, half):
                 inner=space != DRAM and rng.random() < 0.5)
 
 
-def random_copy(rng, bench, spaces=None):
-    """Return a random :class:`Copy`."""
+def random_copy(rng, bench, spaces=None, *, convert=False):
+    """Return a random :class:`Copy`, which changes the format if ``convert``."""
     while True:
         source, target = spaces or (rng.choice((DRAM, SBUF, PSUM)), rng.choice((DRAM, SBUF, PSUM)))
-        dtype = rng.choice(list(SIZES))
+        dtype, to = rng.sample(sorted(FORMATS), 2) if convert else [rng.choice(PLAIN)] * 2
         # Many factors of two, and sizes that have none.
         elements = rng.choice([rng.randint(1, 40), rng.choice((1, 3, 5)) << rng.randint(0, 6)])
         half = rng.randint(0, 1)
-        sides = [random_side(rng, bench, space, elements, SIZES[dtype], h)
-                 for space, h in ((source, half), (target, 1 - half))]
+        sides = [random_side(rng, bench, space, elements, FORMATS[name].bytes, h)
+                 for space, name, h in ((source, dtype, half), (target, to, 1 - half))]
         if None not in sides:
-            return Copy(*sides, dtype)
+            return Copy(*sides, dtype, to, saturate=rng.random() < 0.5)

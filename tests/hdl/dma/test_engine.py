@@ -66,6 +66,16 @@ def test_random_copies(name, timing):
     assert outcome.counters["work"] == sum(copy.bytes for copy in copies)
 
 
+@pytest.mark.parametrize("timing", [0, 2])
+def test_random_conversions(timing):
+    """Every format to every other, between copies that keep their bits."""
+    rng = random.Random(timing)
+    b = bench("small")
+    copies = [random_copy(rng, b, convert=i % 4 != 3) for i in range(28)]
+    assert len({(copy.dtype, copy.to) for copy in copies}) > 20
+    run(b, copies, seed=timing, **TIMINGS[timing])
+
+
 @pytest.mark.parametrize("name", ["tiny", "odd"])
 def test_short_unaligned_with_guards(name):
     """Lengths of 1 byte to 3 beats at any byte lane; every byte around is compared."""
@@ -181,6 +191,11 @@ def pace_cases():
                           "r", 128),
         "chip": (Copy(Side(SBUF, 2, [(2, 255)], partitions=rows),
                       Side(PSUM, 0, [(2, 255)], partitions=rows)), "sbuf_read", rows * 32),
+        "narrowing": (Copy(Side(PSUM, 0, [(4, 128)], partitions=rows),
+                           Side(DRAM, low, [(2, 128 * rows)]), "float32", "bfloat16"),
+                      "psum_read", rows * 32),
+        "widening": (Copy(Side(DRAM, low, [(2, 16 * rows)]), Side(SBUF, 0, [(4, 16)], partitions=rows),
+                          "bfloat16", "float32"), "sbuf_write", rows * 4),
         "transpose": (Copy(Side(SBUF, 0, [(4, 64)], partitions=rows, inner=True),
                            Side(SBUF, 1024, [(4, 8), (32, 8)], partitions=rows), "float32"),
                       "sbuf_read", 128),
@@ -271,7 +286,6 @@ def fault_cases():
     return {
         "opcode": (with_(back, opcode=Opcode.MATMUL), (FaultCode.ILLEGAL_INSTRUCTION, Opcode.MATMUL, 0)),
         "reserved": (with_(back, reserved=1), illegal),
-        "conversion": (with_(back, dst_dtype=0), illegal),
         "dtype": (with_(back, src_dtype=13, dst_dtype=13), illegal),
         "source space": (with_(back, src_space=3), illegal),
         "destination space": (with_(back, dst_space=3), illegal),
@@ -303,6 +317,13 @@ def fault_cases():
         "source long": (Copy(Side(DRAM, low, [(2, 21)]), sbuf), mismatch),
         "source very long": (Copy(Side(DRAM, low, [(2, 1000)]), sbuf), mismatch),
         "chip source short": (Copy(Side(SBUF, 0, [(2, 100)]), Side(DRAM, low, [(2, 150)])), mismatch),
+        "converted source short": (Copy(Side(DRAM, low, [(2, 19)]), Side(SBUF, 0, [(4, 20)]),
+                                        "bfloat16", "float32"), mismatch),
+        "converted source long": (Copy(Side(SBUF, 0, [(4, 200)]), Side(DRAM, low, [(1, 150)]),
+                                       "float32", "float8_e4m3"), mismatch),
+        "converted source outside": (Copy(Side(SBUF, c.sbuf_bytes - 200, [(2, 150)]),
+                                          Side(DRAM, low, [(4, 150)]), "float16", "float32"),
+                                     chip(SBUF, c.sbuf_bytes)),
         "chip source long": (Copy(Side(SBUF, 0, [(2, 200)]), Side(DRAM, low, [(2, 150)])), mismatch),
         "source empty": (Copy(Side(DRAM, low, [(2, 0)]), sbuf), mismatch),
         "destination empty": (Copy(dram, Side(SBUF, 0, [(2, 20)], partitions=0)), mismatch),
