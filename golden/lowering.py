@@ -16,16 +16,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from golden.affine import Affine, LoopIndex, Ring
-from golden.assembler import encode
-from golden.image import STREAM_ALIGNMENT, Image, TensorSpec, Window
 from hdl.params import isa
 from hdl.params.isa import Opcode
 
-__all__ = ["Advance", "Instruction", "Loop", "assemble"]
-
-_REGION_ALIGNMENT = 4096
-"""Program, inputs and outputs start at pages of their own."""
-_TENSOR_ALIGNMENT = 64
+__all__ = ["Advance", "Instruction", "Loop", "lower", "used_engines"]
 
 _ADDRESSES = {
     Opcode.LOAD_STATIONARY: ((("stationary", "offset"), ("stationary", "register")),),
@@ -60,6 +54,38 @@ class Advance:
     """Moves a ring to its next slot."""
 
     ring: Ring
+
+
+def used_engines(body):
+    """Return the numbers of the engines that have instructions in ``body``."""
+    engines = set()
+    for statement in body:
+        if isinstance(statement, Loop):
+            if statement.index.count:
+                engines |= used_engines(statement.body)
+        elif isinstance(statement, Instruction):
+            engines.add(int(statement.engine))
+    return engines
+
+
+def lower(body, engine, addresses):
+    """Return the stream of one engine: a list of (opcode, fields).
+
+    Parameters
+    ----------
+    body : list
+        Statements of the program.
+    engine : int
+    addresses : dict
+        Symbol of a tensor -> its address.
+
+    Raises
+    ------
+    ValueError
+        More loops are nested, or more registers needed, than the hardware has; an address is of a
+        form that registers cannot follow.
+    """
+    return _Lowering(engine, addresses).run(_prune(body, engine))
 
 
 def _get(fields, path):
@@ -268,103 +294,3 @@ def _register_keys(body, loops):
                 key = _key(variable, loops)
                 keys |= dict.fromkeys(key[:n + 1] for n in range(len(key)))
     return list(keys)
-
-
-# Assembly ----------------------------------------------------------------------------------------
-
-def _align(value, alignment):
-    return -(-value // alignment) * alignment
-
-
-def assemble(config, base, body, tensors):
-    """Return the image of a program.
-
-    Parameters
-    ----------
-    config : CoreConfig
-    base : int
-        Address of the header.
-    body : list
-        Statements.
-    tensors : iterable
-        Of :class:`~golden.program.DramTensor`.
-
-    Raises
-    ------
-    ValueError
-        See :meth:`golden.program.Program.build`.
-    """
-    tensors = list(tensors)
-    if base < 0 or base % _REGION_ALIGNMENT:
-        raise ValueError(f"base must be a multiple of {_REGION_ALIGNMENT}, not {base!r}")
-    engines = sorted(_engines(body))
-    pruned = {engine: _prune(body, engine) for engine in engines}
-    # The length of a stream does not depend on addresses: lower once to measure, once to encode.
-    unplaced = dict.fromkeys(tensors, 0)
-    counts = {engine: len(_Lowering(engine, unplaced).run(pruned[engine])) for engine in engines}
-    position = isa.PROGRAM_HEADER_BYTES + isa.STREAM_ENTRY_BYTES * len(engines)
-    offsets = {}
-    for engine in engines:
-        offsets[engine] = position = _align(position, STREAM_ALIGNMENT)
-        position += counts[engine] * isa.instruction_bytes(engine)
-
-    addresses, windows = {}, []
-    start, address = base, base + position
-    for kinds, write in (("constant",), False), (("input",), False), (("output", "inout", "scratch"), True):
-        for tensor in tensors:
-            if tensor.kind in kinds:
-                addresses[tensor] = address = _align(address, _TENSOR_ALIGNMENT)
-                address += tensor.nbytes
-        if address > start:
-            windows.append(Window(start, address, read=True, write=write))
-            start = address = _align(address, _REGION_ALIGNMENT)
-    if windows[-1].limit > 1 << config.axi_address_width:
-        raise ValueError(f"Program with its tensors must end below 2**{config.axi_address_width}, "
-                         f"not at {windows[-1].limit:#x}")
-    data = bytearray(windows[0].limit - base)
-    header = {"magic": isa.PROGRAM_MAGIC, "isa_version": isa.ISA_VERSION,
-              "config_hash": config.hash, "streams": len(engines)}
-    _write_fields(data, 0, isa.PROGRAM_HEADER, header)
-    for number, engine in enumerate(engines):
-        _write_fields(data, isa.PROGRAM_HEADER_BYTES + number * isa.STREAM_ENTRY_BYTES, isa.STREAM_ENTRY,
-                      {"engine": engine, "instructions": counts[engine], "offset": offsets[engine]})
-        size = isa.instruction_bytes(engine)
-        stream = _Lowering(engine, addresses).run(pruned[engine])
-        code = b"".join(encode(opcode, fields, size) for opcode, fields in stream)
-        data[offsets[engine]:offsets[engine] + len(code)] = code
-    for tensor in tensors:
-        if tensor.kind == "constant":
-            start = addresses[tensor] - base
-            data[start:start + tensor.nbytes] = tensor.data
-    return Image(
-        config=config, base=base, data=bytes(data),
-        streams={engine: (base + offsets[engine], counts[engine]) for engine in engines},
-        tensors={t.name: TensorSpec(t.name, addresses[t], t.shape, t.dtype, t.kind) for t in tensors},
-        windows=_merge(windows, config.dram_windows))
-
-
-def _engines(body):
-    engines = set()
-    for statement in body:
-        if isinstance(statement, Loop):
-            if statement.index.count:
-                engines |= _engines(statement.body)
-        elif isinstance(statement, Instruction):
-            engines.add(int(statement.engine))
-    return engines
-
-
-def _merge(windows, limit):
-    """Join neighbouring windows, the first two first, until at most ``limit`` are left."""
-    windows = list(windows)
-    while len(windows) > limit:
-        a, b = windows[:2]
-        windows[:2] = [Window(a.base, b.limit, True, a.write or b.write)]
-    return tuple(windows)
-
-
-def _write_fields(data, position, fields, values):
-    for f in fields:
-        size = f.bits // 8
-        data[position:position + size] = values[f.name].to_bytes(size, "little")
-        position += size

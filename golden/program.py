@@ -22,7 +22,8 @@ from golden.affine import Affine, LoopIndex, Ring, Symbol
 from golden.allocator import Allocator
 from golden.formats import resolve, to_bits
 from golden.image import KINDS
-from golden.lowering import Advance, Instruction, Loop, assemble
+from golden.linking import link
+from golden.lowering import Advance, Instruction, Loop
 from golden.operands import check_view, copy_patterns, tensor_pattern, wide_pattern
 from golden.view import Axis, View, ds
 from hdl.params import isa
@@ -426,4 +427,4 @@ class Program:
         """
         if self._loops:
             raise ValueError("build() must be called outside of every loop")
-        return assemble(self.config, self.base, self._body, self.tensors.values())
+        return link(self.config, self.base, self._body, self.tensors.values())

@@ -226,13 +226,3 @@ def test_rings_wait_for_loops_to_end():
         p.advance(ring)
     with pytest.raises(ValueError, match=r"^Ring must not advance inside a loop whose index is added to it$"):
         p.build()
-
-
-def test_image_must_fit_the_address_space():
-    p = Program(CoreConfig.from_dict({"preset": "tiny", "axi_address_width": 32}), base=0xFFFFF000)
-    p.dram_tensor("a", (1,), "bfloat16", "input")
-    message = r"^Program with its tensors must end below 2\*\*32, not at 0x100000002$"
-    with pytest.raises(ValueError, match=message):
-        p.build()
-    with pytest.raises(ValueError, match=r"^base must be a multiple of 4096, not 64$"):
-        Program(CoreConfig.preset("tiny"), base=64).build()
