@@ -13,6 +13,7 @@ from hdl.dma.engine import DmaEngine
 from hdl.dma.port_arbiter import MemoryPortArbiter
 from hdl.engine.activation import ActivationEngine
 from hdl.engine.tensor import TensorEngine
+from hdl.hierarchy import place
 from hdl.memory.psum import Psum
 from hdl.memory.sbuf import Sbuf
 from hdl.params import registers
@@ -78,7 +79,7 @@ class TensorCore(wiring.Component):
         dma = {f"dma{i}": DmaEngine(config, engine_number(f"dma{i}")) for i in range(config.dma_engines)}
         engines = {"tensor": tensor, "activation": activation, **dma}
         for name, engine in engines.items():
-            m.submodules[name] = ResetInserter(control.engine_reset)(engine)
+            place(m, platform, name, engine, reset=control.engine_reset)
             connect(m, engine.control, getattr(control, f"engine_{name}"))
 
         # Host

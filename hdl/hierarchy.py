@@ -6,13 +6,17 @@ platform, which has an ``instance`` method, it becomes an ``Instance`` of a modu
 once for all components with the same ``module_name``.
 """
 
+from amaranth.hdl import ResetInserter
+
 __all__ = ["place"]
 
 
-def place(m, platform, name, component):
+def place(m, platform, name, component, *, reset=None):
     """Add ``component`` to ``m`` as submodule ``name``.
 
-    The caller goes on using the component's own port attributes in both cases.
+    The caller goes on using the component's own port attributes in both cases.  A component that
+    places others must be reset through ``reset``: a ``ResetInserter`` around it does not reach
+    inside an ``Instance``.
 
     Parameters
     ----------
@@ -24,6 +28,13 @@ def place(m, platform, name, component):
     component : amaranth.lib.wiring.Component
         Must have a ``module_name`` property: two components with the same name must elaborate to
         the same logic.
+    reset : Value or None
+        Resets the component, as the reset of its domain does.
     """
     instance = getattr(platform, "instance", None)
-    m.submodules[name] = component if instance is None else instance(component)
+    if instance is not None:
+        m.submodules[name] = instance(component, reset=reset)
+    elif reset is not None:
+        m.submodules[name] = ResetInserter(reset)(component)
+    else:
+        m.submodules[name] = component

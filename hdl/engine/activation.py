@@ -53,6 +53,8 @@ class ActivationEngine(wiring.Component):
     sbuf_write, psum_write : Out(WritePortSignature)
     """
 
+    module_name = "activation_engine"
+
     def __init__(self, config):
         self.config = config
         self._read_latency = config.sram_latency + 1

@@ -68,6 +68,8 @@ class TensorEngine(wiring.Component):
         From PSUM: the last sums of a matmul are written.
     """
 
+    module_name = "tensor_engine"
+
     def __init__(self, config):
         self.config = config
         super().__init__({

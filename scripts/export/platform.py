@@ -59,8 +59,15 @@ class ExportPlatform:
         self.modules[name], _ = rtlil.convert_fragment(fragment, ports, name, emit_src=False)
         return name
 
-    def instance(self, component):
-        """Return an ``Instance`` of the component's module, wired to the component's own ports."""
+    def instance(self, component, *, reset=None):
+        """Return an ``Instance`` of the component's module, wired to the component's own ports.
+
+        Parameters
+        ----------
+        component : amaranth.lib.wiring.Component
+        reset : Value or None
+            Resets it, besides the reset of its domain.
+        """
         name = self.prefix + component.module_name
         if name not in self.modules:
             self.convert(component, component.module_name)
@@ -68,9 +75,10 @@ class ExportPlatform:
         component._MustUse__used = True
         connections = [("i" if flow is Flow.In else "o", port, value)
                        for port, flow, value in signature_ports(component)]
+        any_reset = ResetSignal() if reset is None else ResetSignal() | reset
         used = {port for port, _, _ in self.ports(name)}
         connections += [("i", port, signal) for port, signal in
-                        (("clk", ClockSignal()), ("rst", ResetSignal())) if port in used]
+                        (("clk", ClockSignal()), ("rst", any_reset)) if port in used]
         return Instance(name, *connections)
 
     def ports(self, name):
