@@ -7,6 +7,7 @@ D lie on PSUM partitions.  D is made block by block, each block up to half of th
 * Loads on their own DMA queues fill rings of SBUF slots.  A slot holds a *step*: one or several K tiles of
   the block's rows of A, or of its columns of B.  A and B lie in different SBUF banks, so that the array reads
   both at once.
+  Where a strip of B, all of K, fits twice, the first block of the strip loads it for all.
 * The tensor engine goes through the K tiles of a step and, in each, through the m tiles.
 * In the last K tile every bank is handed over as soon as it is complete, and is emptied while the other
   half of the banks takes the next block: straight to device memory, or through the activation engine.
@@ -101,7 +102,7 @@ class _Epilogue:
     @property
     def direct(self):
         """PSUM words leave as they are."""
-        return self.dtype == "float32" and self.scale is None and not self.bias and not self.relu
+        return self.dtype == "float32" and self.scale is None and not (self.bias or self.relu or self.saturate)
 
 
 class _Ring:

@@ -87,6 +87,7 @@ def test_random_products(seed):
 @pytest.mark.parametrize("out_dtype", FORMATS)
 def test_the_way_out(out_dtype):
     config = CoreConfig.preset("tiny")
+    check(config, 13, 6, 21, "bfloat16", 9, out_dtype=out_dtype, saturate=True)
     options = itertools.product((None, -0.375, "row"), (False, True), (False, True))
     for seed, (scale, bias, relu) in enumerate(options):
         check(config, 13, 6, 21, "bfloat16", seed, out_dtype=out_dtype, scale=scale, bias=bias, relu=relu,
