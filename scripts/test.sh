@@ -92,7 +92,8 @@ step "Unit tests"
 python -m pytest -n auto 2>&1 | tee "$log"
 
 step "Every backend"
-trncore verify
+trncore verify --config tiny --backend golden,pysim,icarus,verilator
+trncore verify --config small --backend golden,verilator -k random
 
 step "All passed"
 tail -n 1 "$log"
