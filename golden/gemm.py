@@ -102,7 +102,8 @@ class _Epilogue:
     @property
     def direct(self):
         """PSUM words leave as they are."""
-        return self.dtype == "float32" and self.scale is None and not (self.bias or self.relu or self.saturate)
+        touched = self.scale is not None or self.bias or self.relu or self.saturate
+        return self.dtype == "float32" and not touched
 
 
 class _Ring:
