@@ -113,7 +113,8 @@ class Machine:
     def run(self, image, inputs, *, seed=None):
         """Execute ``image`` and return its :class:`~golden.result.Result`.
 
-        A fault ends the run at once; on hardware other engines may get further.
+        A fault ends the run at once; on hardware other engines may get further.  The address of a
+        DRAM_WINDOW fault is that of the first element outside, on hardware that of its burst.
 
         Parameters
         ----------
