@@ -114,7 +114,7 @@ def _tile_rows(rows, double_row, a_fmt, b_fmt):
     return 2 * rows
 
 
-def chain(stationary, moving):
+def chain(stationary, moving, stationary_exists=None, moving_exists=None):
     """Return ``stationary.T @ moving`` of one K tile: per element a chain of fused steps, k ascending.
 
     Parameters
@@ -122,31 +122,14 @@ def chain(stationary, moving):
     stationary : array of float32 (K, M)
     moving : array of float32 (K, N)
         Operands already widened, of at most 12 significant bits each (every format but float32).
+    stationary_exists, moving_exists : arrays of bool, optional
+        False where there is no operand: its products are skipped.
 
     Returns
     -------
     array of float32 (M, N)
-        NaN canonical; -0, where every chain starts, for K = 0.
+        NaN canonical; -0, where every chain starts, if there was no product.
     """
-    return _chain(stationary, moving)
-
-
-def _one_pass(stationary, moving):
-    yield _chain(stationary, moving)
-
-
-def _four_passes(a, b):
-    """Yield the sums of the four passes of a tile of float32 operands, in PSUM order."""
-    a_hi, a_lo = split_float32(a)
-    b_hi, b_lo = split_float32(b)
-    yield _chain(a_lo, b_lo, a_lo != 0, b_lo != 0)
-    yield _chain(a_lo, b_hi, a_lo != 0, np.full(b.shape, True))
-    yield _chain(a_hi, b_lo, np.full(a.shape, True), b_lo != 0)
-    yield _chain(a_hi, b_hi)
-
-
-def _chain(stationary, moving, stationary_exists=None, moving_exists=None):
-    """:func:`chain` that skips the products of operands that do not exist."""
     sums = np.full((stationary.shape[1], moving.shape[1]), -0.0, np.float32)
     exact = _exact_steps(stationary, moving)
     for top in range(0, sums.shape[0], _BLOCK_ROWS):
@@ -161,6 +144,21 @@ def _chain(stationary, moving, stationary_exists=None, moving_exists=None):
                 acc = _step(acc, s, x, exact[k], exists)
             sums[rows, cols] = acc
     return canonical(sums, FLOAT32)
+
+
+def _one_pass(stationary, moving):
+    """Yield the one sum of a tile."""
+    yield chain(stationary, moving)
+
+
+def _four_passes(a, b):
+    """Yield the sums of the four passes of a tile of float32 operands, in PSUM order."""
+    a_hi, a_lo = split_float32(a)
+    b_hi, b_lo = split_float32(b)
+    yield chain(a_lo, b_lo, a_lo != 0, b_lo != 0)
+    yield chain(a_lo, b_hi, a_lo != 0, np.full(b.shape, True))
+    yield chain(a_hi, b_lo, np.full(a.shape, True), b_lo != 0)
+    yield chain(a_hi, b_hi)
 
 
 def _step(acc, s, x, exact, exists):
