@@ -33,8 +33,9 @@ class TensorEngine(wiring.Component):
     Both are taken in order and then work side by side: while a matmul moves its columns, one a cycle,
     the next weights go into the shadow registers of the array, and one more matmul waits behind.  A
     matmul takes over the weights that were loaded last, in the cycle of its first column; one without
-    a load before it uses the present weights again.  A load starts no earlier than the cycle in which the weights
-    before it are taken over.
+    a load before it uses the present weights again.  A load starts no earlier than the cycle in which
+    the weights before it are taken over.  Matmuls of 16 columns or more follow each other without a gap
+    if weights and moving operand lie in different SBUF banks.
 
     The head issues at most one moving column a cycle and one command for weights.  A column waits
     for its weights, for an earlier sum to be in PSUM if it accumulates into it, and for SBUF
@@ -180,18 +181,17 @@ class TensorEngine(wiring.Component):
     def _connect_completion(self, m, order):
         """Complete instructions in program order, when SBUF or PSUM has reported them."""
         control = self.control
-        complete = {Completion.EMPTY: Const(1)}
+        reached = order.o.payload.completion == Completion.EMPTY
         for completion, report in ((Completion.LOAD, self.loaded), (Completion.MATMUL, self.written)):
             reported = Signal(range(order.depth + 1), name=f"reported_{completion.name.lower()}")
-            complete[completion] = report | (reported != 0)
-            m.d.sync += reported.eq(
-                reported + report - (control.complete & (order.o.payload.completion == completion)))
-        with m.If(order.o.valid & ~control.fault):
-            with m.Switch(order.o.payload.completion):
-                for completion, reached in complete.items():
-                    with m.Case(completion):
-                        m.d.comb += control.complete.eq(reached)
-        m.d.comb += [order.o.ready.eq(control.complete), control.updates.eq(order.o.payload.updates)]
+            meant = order.o.payload.completion == completion
+            reached |= meant & (report | (reported != 0))
+            m.d.sync += reported.eq(reported + report - (control.complete & meant))
+        m.d.comb += [
+            control.complete.eq(order.o.valid & reached & ~control.fault),
+            control.updates.eq(order.o.payload.updates),
+            order.o.ready.eq(control.complete),
+        ]
 
     def _connect_state(self, m, loader, mover, order):
         """Tell what goes on."""

@@ -44,8 +44,7 @@ class TensorDecoder(wiring.Component):
     """Takes an instruction apart and checks all of it that needs no walk over the pattern.
 
     Combinational.  Reserved bits and register numbers are not looked at: the sequencer has checked
-    them.  Of the outputs ``is_load``, ``is_matmul``, ``is_empty``, ``is_illegal``, ``is_mismatch`` exactly one
-    is high.
+    them.  Of ``is_load``, ``is_matmul``, ``is_empty``, ``is_illegal`` and ``is_mismatch`` one is high.
 
     Parameters
     ----------
@@ -176,7 +175,7 @@ class TensorDecoder(wiring.Component):
     def _count_up_to(m, dims, limit):
         """Return the elements of a pattern, and whether there are more than ``limit``."""
         factors = [Signal(range(limit + 1), name=f"count{d}") for d in range(isa.NUM_DIMS)]
-        m.d.comb += [factor.eq(dim.count) for factor, dim in zip(factors, dims)]
+        m.d.comb += [factor.eq(dim.count) for factor, dim in zip(factors, dims, strict=True)]
         count = Signal(isa.NUM_DIMS * len(factors[0]))
         m.d.comb += count.eq((factors[0] * factors[1]) * (factors[2] * factors[3]))
         return count, Cat(dim.count > limit for dim in dims).any() | (count > limit)

@@ -36,9 +36,9 @@ def connect_clients(m, memory, partitions, *, closed_to_reads, closed_to_writes)
     writes = [getattr(memory, f"{name}_write") for name in g.writers]
     _arbitrate(m, g, [port.request for port in reads], closed_to_reads, name="reads_taken")
     _arbitrate(m, g, [port.request for port in writes], closed_to_writes, name="writes_taken")
-    for i, (name, port) in enumerate(zip(g.readers, reads)):
+    for i, (name, port) in enumerate(zip(g.readers, reads, strict=True)):
         _connect_read(m, g, partitions, i, name, port)
-    for i, (name, port) in enumerate(zip(g.writers, writes)):
+    for i, (name, port) in enumerate(zip(g.writers, writes, strict=True)):
         _connect_write(m, g, partitions, i, name, port)
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from amaranth.lib.wiring import In
-from amaranth.utils import ceil_log2, exact_log2
+from amaranth.utils import exact_log2
 
 from hdl.memory.ports import ReadPortSignature, WritePortSignature, offset_bits
 

@@ -96,8 +96,8 @@ class Partition(wiring.Component):
 
         Parameters
         ----------
-        reads : iterable of BankRead
-        writes : iterable of BankWrite
+        reads : list of BankRead
+        writes : list of BankWrite
             Those of the subclass, next to the engines'.
 
         Returns
@@ -106,12 +106,13 @@ class Partition(wiring.Component):
             The row that answers each of ``reads``, ``sram_latency`` cycles after the request.
         """
         g = self.geometry
-        reads = [*reads, *(BankRead(r.enable, r.offset, answer)
-                           for r, answer in zip(self.reads, self.answers))]
-        writes = [*writes, *(BankWrite(self.write_enable[i], write.offset,
-                                       Mux(write.lane, self._repeat_lane(self.write_lanes[i], write.size), write.row),
-                                       write.mask)
-                             for i, write in enumerate(self.writes))]
+        own = len(reads)
+        reads = [*reads, *(BankRead(read.enable, read.offset, answer)
+                           for read, answer in zip(self.reads, self.answers, strict=True))]
+        writes = [*writes, *(
+            BankWrite(enable, write.offset,
+                      Mux(write.lane, self._repeat_lane(lane, write.size), write.row), write.mask)
+            for write, enable, lane in zip(self.writes, self.write_enable, self.write_lanes, strict=True))]
         rows = [Signal(8 * g.row_bytes, name=f"row{i}") for i in range(len(reads))]
         for bank in range(g.banks):
             sram = Sram(depth=g.depth, width=8 * g.row_bytes, latency=g.sram_latency)
@@ -126,12 +127,10 @@ class Partition(wiring.Component):
                         sram.write_address.eq(g.row(write.offset)),
                         sram.write_data.eq(write.row),
                     ]
-            for read, row in zip(reads, rows):
+            for read, row in zip(reads, rows, strict=True):
                 with m.If(g.bank(read.answer_offset) == bank):
                     m.d.comb += row.eq(sram.read_data)
-        own = len(reads) - len(g.readers)
-        for i, answer in enumerate(self.answers):
-            row = rows[own + i]
+        for i, (answer, row) in enumerate(zip(self.answers, rows[own:], strict=True)):
             m.d.comb += self.rows[i].eq(Mux(self.select[i], row, 0))
             m.d.sync += self.lanes[i].eq(self.element(row, answer, LANE_BITS))
         return rows[:own]

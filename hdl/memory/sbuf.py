@@ -91,7 +91,7 @@ class SbufPartition(Partition):
         return taps[answer]
 
     def _neighbours(self, m, row, wave):
-        """Return the words of four neighbouring elements from byte ``wave.offset`` on, around the row's end."""
+        """Return the words of four elements from byte ``wave.offset`` on, around the end of the row."""
         word_bits = 8 * self.config.operand_bytes
         bits = WEIGHTS_PER_CYCLE * word_bits
         ring = row.replicate(1 + -(-bits // len(row)))

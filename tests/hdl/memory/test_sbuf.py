@@ -116,7 +116,8 @@ def test_a_bank_is_closed_to_readers_until_the_wave_is_through():
                 for bank in range(CONFIG.sbuf_banks):
                     for port in (dut.activation_read, dut.dma_read):
                         ctx.set(port.request.payload.offset, bank * BANK + 8)
-                        closed = bank == (1 if stream is dut.moving else 2) and cycle <= Timing(CONFIG).last_row
+                        closed = cycle <= Timing(CONFIG).last_row and \
+                            bank == (1 if stream is dut.moving else 2)
                         assert ctx.get(port.request.ready) == (not closed)
                     ctx.set(dut.dma_write.request.payload.offset, bank * BANK)
                     assert ctx.get(dut.dma_write.request.ready)
