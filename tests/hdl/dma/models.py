@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -10,6 +11,7 @@ import golden
 from amaranth import *
 from amaranth.sim import Simulator
 
+from hdl.bus.axi import MAX_BURST_BEATS
 from hdl.control.ports import EngineState, instruction_layout
 from hdl.dma.engine import DmaEngine
 from hdl.memory.ports import WriteMode
@@ -99,6 +101,17 @@ class Copy:
 
 # Models --------------------------------------------------------------------------------------------
 
+class Inputs:
+    """Signals that are set together: every call of the simulator's ``set`` lets the design settle."""
+
+    def __init__(self, signals):
+        self.signals = Cat(signals)
+        self.shifts = np.cumsum([0, *(len(signal) for signal in signals)][:-1]).tolist()
+
+    def set(self, ctx, values):
+        ctx.set(self.signals, sum(value << shift for value, shift in zip(values, self.shifts, strict=True)))
+
+
 class Held:
     """Checks that a stream keeps what it offered until it is taken."""
 
@@ -114,6 +127,29 @@ class Held:
         return valid and ready
 
 
+@dataclass
+class Burst:
+    """A burst under way: next address, beats left, cycle from which it may be answered."""
+
+    address: int
+    beats: int
+    due: int
+    response: int
+    number: int
+    """Its ID."""
+
+
+def axi_bus(axi):
+    """Return an ``AXI4Signature`` in the form of a ``MasterSignature``, IDs above the other fields."""
+    def channel(name, *fields):
+        return SimpleNamespace(valid=getattr(axi, f"{name}valid"), ready=getattr(axi, f"{name}ready"),
+                               p=Cat(getattr(axi, name + field) for field in fields))
+    return SimpleNamespace(
+        ar=channel("ar", "addr", "len", "id"), aw=channel("aw", "addr", "len", "id"),
+        w=channel("w", "data", "strb", "last"), r=channel("r", "data", "resp", "last", "id"),
+        b=channel("b", "resp", "id"))
+
+
 class DeviceMemory:
     """Memory behind a ``MasterSignature``: random latency, random stalls, garbage beside valid data.
 
@@ -124,13 +160,13 @@ class DeviceMemory:
     def __init__(self, bus, config, data, base, *, rng, stall=0.0, latency=(0, 0), errors=None):
         self.bus, self.data, self.base, self.rng = bus, data, base, rng
         self.row_bytes, self.stall, self.latency = config.row_bytes, stall, latency
+        self.address_bits = config.axi_address_width
         self.errors = errors or {}
         self.reads, self.writes, self.answers, self.beats = [], [], [], []
         self.checks = {name: Held(name) for name in ("ar", "aw", "w")}
         self.ready = dict.fromkeys(("ar", "aw", "w"), 0)
         self.r = self.b = None
         self.cycle = 0
-        self.bytes_read = self.bytes_written = 0
         self.bursts = []
 
     @property
@@ -139,12 +175,13 @@ class DeviceMemory:
 
     def signals(self):
         bus = self.bus
-        return [bus.ar.valid, bus.ar.p.as_value(), bus.r.ready, bus.aw.valid, bus.aw.p.as_value(),
-                bus.w.valid, bus.w.p.as_value(), bus.b.ready]
+        return [bus.ar.valid, Value.cast(bus.ar.p), bus.r.ready, bus.aw.valid, Value.cast(bus.aw.p),
+                bus.w.valid, Value.cast(bus.w.p), bus.b.ready]
 
     def _burst(self, channel, payload):
-        address_bits = len(self.bus.ar.p.addr)
-        address, beats = payload & (1 << address_bits) - 1, (payload >> address_bits) + 1
+        address = payload & (1 << self.address_bits) - 1
+        number, length = divmod(payload >> self.address_bits, MAX_BURST_BEATS)
+        beats = length + 1
         first = address - self.base
         last = (address // self.row_bytes + beats) * self.row_bytes - 1
         assert OUTSIDE <= first < len(self.data) - OUTSIDE, f"{channel} at {address:#x} leaves the window"
@@ -153,7 +190,7 @@ class DeviceMemory:
         due = self.cycle + self.rng.randint(*self.latency)
         response = next((code for (c, a), code in self.errors.items()
                          if c == channel and address <= a <= last), 0)
-        return [address, beats, due, response]
+        return Burst(address, beats, due, response, number)
 
     def step(self, values):
         """Take what the master showed in the cycle that ended."""
@@ -175,44 +212,51 @@ class DeviceMemory:
         bits = 8 * self.row_bytes
         while self.writes and self.beats:
             burst, beat = self.writes[0], self.beats.pop(0)
-            row = burst[0] // self.row_bytes * self.row_bytes - self.base
+            row = burst.address // self.row_bytes * self.row_bytes - self.base
             strobes, last = (beat >> bits) & (1 << self.row_bytes) - 1, beat >> (bits + self.row_bytes)
             for lane in range(self.row_bytes):
                 if strobes >> lane & 1:
-                    assert row + lane >= burst[0] - self.base, "strobe before the burst's address"
+                    assert row + lane >= burst.address - self.base, "strobe before the burst's address"
                     self.data[row + lane] = beat >> 8 * lane & 0xff
-            burst[0] = row + self.base + self.row_bytes
-            burst[1] -= 1
-            assert last == (burst[1] == 0), "WLAST is wrong"
+            burst.address = row + self.base + self.row_bytes
+            burst.beats -= 1
+            assert last == (burst.beats == 0), "WLAST is wrong"
             if last:
                 self.writes.pop(0)
-                self.answers.append((self.cycle + self.rng.randint(*self.latency), burst[3]))
+                burst.due = self.cycle + self.rng.randint(*self.latency)
+                self.answers.append(burst)
 
     def inputs(self):
         """Return the signals that :meth:`drive` gives values for."""
         bus = self.bus
         return [*(getattr(bus, name).ready for name in self.ready),
-                bus.r.valid, bus.r.p.as_value(), bus.b.valid, bus.b.p]
+                bus.r.valid, Value.cast(bus.r.p), bus.b.valid, Value.cast(bus.b.p)]
 
     def drive(self):
         """Return what the master sees in the next cycle."""
         rng = self.rng
         for name in self.ready:
             self.ready[name] = rng.random() >= self.stall
-        if self.r is None and self.reads and self.reads[0][2] <= self.cycle and rng.random() >= self.stall:
+        if self.r is None and self._is_due(self.reads):
             burst = self.reads[0]
-            row = burst[0] // self.row_bytes * self.row_bytes
-            burst[0], burst[1] = row + self.row_bytes, burst[1] - 1
+            row = burst.address // self.row_bytes * self.row_bytes
+            burst.address, burst.beats = row + self.row_bytes, burst.beats - 1
             value = int.from_bytes(self.data[row - self.base:][:self.row_bytes].tobytes(), "little")
-            self.r = value | burst[3] << 8 * self.row_bytes | (burst[1] == 0) << 8 * self.row_bytes + 2
-            if not burst[1]:
+            above = burst.response | (burst.beats == 0) << 2 | burst.number << 3
+            self.r = value | above << 8 * self.row_bytes
+            if not burst.beats:
                 self.reads.pop(0)
-        if self.b is None and self.answers and self.answers[0][0] <= self.cycle \
-                and rng.random() >= self.stall:
-            self.b = self.answers.pop(0)[1]
+        if self.b is None and self._is_due(self.answers):
+            burst = self.answers.pop(0)
+            self.b = burst.response | burst.number << 2
+        widths = [len(Value.cast(channel.p)) for channel in (self.bus.r, self.bus.b)]
+        garbage = [rng.getrandbits(width) for width in widths]
         return [*self.ready.values(),
-                self.r is not None, rng.getrandbits(8 * self.row_bytes + 3) if self.r is None else self.r,
-                self.b is not None, rng.getrandbits(2) if self.b is None else self.b]
+                self.r is not None, garbage[0] if self.r is None else self.r,
+                self.b is not None, garbage[1] if self.b is None else self.b]
+
+    def _is_due(self, bursts):
+        return bool(bursts) and bursts[0].due <= self.cycle and self.rng.random() >= self.stall
 
 
 class ChipMemory:
@@ -280,36 +324,11 @@ class ChipMemory:
 
 # Bench ---------------------------------------------------------------------------------------------
 
-@dataclass
-class Outcome:
-    """What a run left behind."""
-
-    completed: list
-    """Numbers of the completed copies, in order."""
-    fault: object
-    """The fault or None."""
-    memories: dict
-    """Space -> (flat bytes, bytes per partition)."""
-    bursts: list
-    """(channel, address, beats) in order."""
-    cycles: int
-    states: dict
-    """Cycles in each state from the first instruction on."""
-    counters: dict
-    trace: list
-    """Per cycle: names of the streams that moved."""
-
-
-class EngineBench:
-    """One engine with its memories; runs scenarios one after the other on one simulator."""
+class World:
+    """Device memory, SBUF and PSUM, their contents, and what copies make of them."""
 
     def __init__(self, config, *, base=0x12_3456_7000, dram_bytes=1 << 14):
         self.config, self.base, self.dram_bytes = config, base, dram_bytes
-        self.dut = DmaEngine(config, DMA)
-        self.sim = Simulator(self.dut)
-        self.sim.add_clock(1e-6)
-        self.sim.add_testbench(self._testbench)
-        self.used = False
 
     @property
     def window(self):
@@ -339,6 +358,38 @@ class EngineBench:
                        for side in (copy.src, copy.dst)]
             replace(copy, src=shifted[0], dst=shifted[1]).apply(memories)
         return memories
+
+
+@dataclass
+class Outcome:
+    """What a run left behind."""
+
+    completed: list
+    """Numbers of the completed copies, in order."""
+    fault: object
+    """The fault or None."""
+    memories: dict
+    """Space -> (flat bytes, bytes per partition)."""
+    bursts: list
+    """(channel, address, beats) in order."""
+    cycles: int
+    states: dict
+    """Cycles in each state from the first instruction on."""
+    counters: dict
+    trace: list
+    """Per cycle: names of the streams that moved."""
+
+
+class EngineBench(World):
+    """One engine with its memories; runs scenarios one after the other on one simulator."""
+
+    def __init__(self, config, **kwargs):
+        super().__init__(config, **kwargs)
+        self.dut = DmaEngine(config, DMA)
+        self.sim = Simulator(self.dut)
+        self.sim.add_clock(1e-6)
+        self.sim.add_testbench(self._testbench)
+        self.used = False
 
     def run(self, copies, *, seed=0, stall=0.0, latency=(0, 0), gap=0.0, errors=None, windows=None,
             max_cycles=20_000, bits=None):
@@ -379,15 +430,11 @@ class EngineBench:
                control.state, control.work, control.bytes_read, control.bytes_written,
                dut.bus.r.ready]
         sampled = [signal for model in models for signal in model.signals()] + own
-        inputs = [control.i.valid, control.i.p.bits, control.i.p.pc,
-                  *(signal for model in models for signal in model.inputs())]
-        shifts = np.cumsum([0, *(len(signal) for signal in inputs)]).tolist()
-        inputs = Cat(inputs)
+        inputs = Inputs([control.i.valid, control.i.p.bits, control.i.p.pc,
+                         *(signal for model in models for signal in model.inputs())])
 
         def show():
-            # All at once: each call lets the design settle.
-            shown = [*instruction, *(value for model in models for value in model.drive())]
-            ctx.set(inputs, sum(value << shift for value, shift in zip(shown, shifts, strict=False)))
+            inputs.set(ctx, [*instruction, *(value for model in models for value in model.drive())])
 
         index, instruction = 0, self._instruction(0)
         show()

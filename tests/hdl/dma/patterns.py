@@ -16,9 +16,10 @@ def factors(rng, number, places):
     return result
 
 
-def random_side(rng, bench, space, elements, size, half):
-    """Return a pattern of ``elements`` elements in one half of a memory, or None if it does not fit."""
-    config = bench.config
+def random_side(rng, world, space, elements, size, part):
+    """Return a pattern of ``elements`` elements in ``part`` = (k, n), the k-th of n parts of a memory, or
+    None if it does not fit."""
+    config = world.config
     partitions = 1
     if space != DRAM:
         partitions = rng.choice([p for p in range(1, config.partitions + 1) if elements % p == 0])
@@ -36,10 +37,10 @@ def random_side(rng, bench, space, elements, size, half):
         if rng.random() < 0.2:
             strides[d] = -stride
             low -= reach
-    begin, end = bench.window if space == DRAM else \
+    begin, end = world.window if space == DRAM else \
         (0, config.sbuf_bytes if space == SBUF else config.psum_bytes)
-    middle = (begin + end) // 2 // 64 * 64
-    begin, end = (begin, middle) if half == 0 else (middle, end)
+    which, parts = part
+    begin, end = (begin + (end - begin) * k // parts // 64 * 64 for k in (which, which + 1))
     if extent > end - begin:
         return None
     # Often at the very edge of what is allowed.
@@ -49,15 +50,19 @@ def random_side(rng, bench, space, elements, size, half):
                 inner=space != DRAM and rng.random() < 0.5)
 
 
-def random_copy(rng, bench, spaces=None, *, convert=False):
-    """Return a random :class:`Copy`, which changes the format if ``convert``."""
+def random_copy(rng, world, spaces=None, *, convert=False, parts=None):
+    """Return a random :class:`Copy`, which changes the format if ``convert``.
+
+    ``parts``: of :func:`random_side`, for source and destination; opposite halves if None.
+    """
     while True:
         source, target = spaces or (rng.choice((DRAM, SBUF, PSUM)), rng.choice((DRAM, SBUF, PSUM)))
         dtype, to = rng.sample(sorted(FORMATS), 2) if convert else [rng.choice(PLAIN)] * 2
         # Many factors of two, and sizes that have none.
         elements = rng.choice([rng.randint(1, 40), rng.choice((1, 3, 5)) << rng.randint(0, 6)])
         half = rng.randint(0, 1)
-        sides = [random_side(rng, bench, space, elements, FORMATS[name].bytes, h)
-                 for space, name, h in ((source, dtype, half), (target, to, 1 - half))]
+        places = parts or ((half, 2), (1 - half, 2))
+        sides = [random_side(rng, world, space, elements, FORMATS[name].bytes, part)
+                 for space, name, part in zip((source, target), (dtype, to), places, strict=True)]
         if None not in sides:
             return Copy(*sides, dtype, to, saturate=rng.random() < 0.5)
