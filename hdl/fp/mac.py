@@ -25,7 +25,7 @@ class MultiplyAccumulate(wiring.Component):
     right, and what it loses becomes a sticky bit below the frame.  The frame is long enough
 
     * for operands that can cancel, the product's field at most 2 larger or the accumulator's at
-      most 1: none of their bits is lost;
+      most 1: nothing is lost (one lost bit is still there, as the sticky bit);
     * for all others, whose sum has at most two leading zeros: there still is a bit for rounding.
 
     Parameters
@@ -92,7 +92,7 @@ class MultiplyAccumulate(wiring.Component):
 
     @property
     def _frame_bits(self):
-        return max(self._precision + 3, self._product_bits + 1)
+        return max(self._precision + 3, self._product_bits)
 
     @property
     def _product_field(self):

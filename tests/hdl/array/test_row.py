@@ -94,14 +94,16 @@ def test_mask_selects_columns():
 
 def test_nothing_moves_without_valid():
     config = CoreConfig(cols=6)
-    stationary, start = load(config, [*range(1, 7)], 0)
-    other, end = load(config, [9] * 6, start)
-    for word in other.values():
+    first, start = load(config, [*range(1, 7)], 0)
+    shadow, ignored = load(config, [8] * 6, start)
+    absent, end = load(config, [9] * 6, ignored)
+    for word in absent.values():
         word["valid"] = 0
     idle = element(3, swap=1) | {"valid": 0}
-    sums = run(config, {start: element(1, swap=1), start + 1: idle, end + 1: element(2)},
-               stationary | other, end + 20)
+    moving = {start: element(1, swap=1), end: idle, end + 1: element(2), end + 2: element(2, swap=1)}
+    sums = run(config, moving, first | shadow | absent, end + 20)
     assert columns(config, sums, end + 1) == float32([2, 4, 6, 8, 10, 12])
+    assert columns(config, sums, end + 2) == float32([16] * 6)
 
 
 def test_skipped_element_passes_sums():
