@@ -17,10 +17,9 @@ from verification.bench import BENCH_MODULE, bench_source, visible_names
 from verification.cache import cached_directory
 from verification.simulators import Simulator, find_simulator
 
-__all__ = ["Build", "BuildError", "SimulationError", "build", "run_environments"]
+__all__ = ["Build", "BuildError", "SimulationError", "build", "run_environments", "run_module"]
 
 TIMESCALE = ("1ns", "1ns")
-TEST_MODULE = "verification.tb_environment"
 LOG_TAIL_LINES = 30
 POLL_SECONDS = 0.2
 
@@ -82,15 +81,18 @@ class Build:
     ----------
     simulator : Simulator
     manifest : dict
+    top : str
+        Verilog module that cocotb sees.
     directory : Path
     """
 
     simulator: Simulator
     manifest: dict
+    top: str
     directory: Path
 
 
-def build(directory, simulator):
+def build(directory, simulator, *, wrapped=True):
     """Compile the export in ``directory`` for a simulator, unless the same content was compiled before.
 
     Parameters
@@ -99,6 +101,8 @@ def build(directory, simulator):
         As written by ``trncore export``.
     simulator : str
         ``"icarus"`` or ``"verilator"``.
+    wrapped : bool
+        Put the wrapper of :mod:`verification.bench` around the design, which environments need.
 
     Returns
     -------
@@ -115,26 +119,28 @@ def build(directory, simulator):
     simulator = find_simulator(simulator)
     manifest = json.loads((directory / "manifest.json").read_text())
     sources = {name: (directory / name).read_text() for name in manifest["files"]}
-    sources[f"{BENCH_MODULE}.v"] = bench_source(manifest)
+    top, visible = manifest["module"], [port["name"] for port in manifest["ports"]]
+    if wrapped:
+        top, visible = BENCH_MODULE, visible_names(manifest)
+        sources[f"{BENCH_MODULE}.v"] = bench_source(manifest)
     if simulator.name == "verilator":
         sources["visible.vlt"] = "`verilator_config\n" + "".join(
-            f'public_flat_rw -module "{BENCH_MODULE}" -var "{name}"\n' for name in visible_names(manifest))
+            f'public_flat_rw -module "{top}" -var "{name}"\n' for name in visible)
     arguments = VERILATOR_ARGUMENTS if simulator.name == "verilator" else ()
-    recipe = [simulator.name, simulator.version, simulator.command, cocotb.__version__, arguments, sources]
+    recipe = [simulator.name, simulator.version, simulator.command, cocotb.__version__, arguments, top, sources]
     key = hashlib.sha256(json.dumps(recipe).encode()).hexdigest()[:24]
-    compiled = cached_directory(
-        "builds", f"{manifest['top']}-{simulator.name}-{key}",
-        lambda target: _compile(simulator, sources, arguments, target))
-    return Build(simulator, manifest, compiled)
+    compiled = cached_directory("builds", f"{manifest['top']}-{simulator.name}-{key}",
+                                lambda target: _compile(simulator, sources, top, arguments, target))
+    return Build(simulator, manifest, top, compiled)
 
 
-def _compile(simulator, sources, arguments, directory):
+def _compile(simulator, sources, top, arguments, directory):
     for name, text in sources.items():
         (directory / name).write_text(text)
     log = directory / "build.log"
     try:
         _RUNNERS[simulator.name](simulator).build(
-            sources=[directory / name for name in sources], hdl_toplevel=BENCH_MODULE,
+            sources=[directory / name for name in sources], hdl_toplevel=top,
             build_args=list(arguments), build_dir=directory, timescale=TIMESCALE, log_file=log)
     except (RuntimeError, SystemExit) as error:
         raise BuildError(f"{simulator.name} does not compile the design: {error}\n{_tail(log)}") from None
@@ -161,15 +167,30 @@ def run_environments(built, factories, *, progress=None):
     SimulationError
         The simulator broke down.
     """
+    return run_module(built, "verification.tb_environment", factories, progress=progress)
+
+
+def run_module(built, module, request, *, progress=None):
+    """Run a cocotb module of this package and return what it stores.
+
+    The module finds ``(manifest, request)`` in ``request.pickle`` in the directory that the environment
+    variable ``TRNCORE_RUN_DIRECTORY`` names, and writes ``results.pickle`` there.
+
+    Raises
+    ------
+    SimulationError
+        It stores nothing; the message holds the end of the log.
+    """
     with tempfile.TemporaryDirectory(prefix="trncore-run-") as directory:
         directory = Path(directory)
-        (directory / "request.pickle").write_bytes(pickle.dumps((built.manifest, factories)))
+        (directory / "request.pickle").write_bytes(pickle.dumps((built.manifest, request)))
         log = directory / "run.log"
         with _reported(directory / "progress", progress):
             try:
                 _RUNNERS[built.simulator.name](built.simulator).test(
-                    test_module=TEST_MODULE, hdl_toplevel=BENCH_MODULE, hdl_toplevel_lang="verilog",
-                    build_dir=built.directory, test_dir=directory, results_xml=str(directory / "results.xml"), log_file=log, timescale=TIMESCALE,
+                    test_module=module, hdl_toplevel=built.top, hdl_toplevel_lang="verilog",
+                    build_dir=built.directory, test_dir=directory, log_file=log, timescale=TIMESCALE,
+                    results_xml=str(directory / "results.xml"),
                     extra_env={"TRNCORE_RUN_DIRECTORY": str(directory)})
             except (RuntimeError, SystemExit):
                 pass   # The results, or their absence, tell.

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from scripts.export.writer import MEMORIES
 from verification.simulators import find_simulator
 
 __all__ = ["CheckError", "WAIVERS", "check_design", "check_elaboration", "check_lint", "infer_block_ram",
@@ -97,7 +98,7 @@ def synthesize(directory):
     CheckError
     """
     manifest, sources = _sources(directory)
-    memories = [name for name in sources if Path(name).name == "sram.v"]
+    memories = [name for name in sources if Path(name).name == MEMORIES]
     logic = [name for name in sources if name not in memories]
     black_boxes = f"read_verilog -lib {_names(memories)}; " if memories else ""
     return _statistics(directory, f"{black_boxes}read_verilog {_names(logic)}; "
@@ -110,14 +111,14 @@ def infer_block_ram(directory, module):
     Parameters
     ----------
     module : str
-        A module of ``sram.v``.
+        A module of ``memories.v``.
 
     Raises
     ------
     CheckError
     """
     _, sources = _sources(directory)
-    memories = [name for name in sources if Path(name).name == "sram.v"]
+    memories = [name for name in sources if Path(name).name == MEMORIES]
     return _statistics(directory, f"read_verilog {_names(memories)}; synth_ecp5 -top {module}")
 
 

@@ -72,6 +72,7 @@ def register_section(config):
     return {
         "address_width": registers.CSR_ADDRESS_WIDTH,
         "id_value": registers.ID_VALUE,
+        "watchdog_default": registers.WATCHDOG_DEFAULT,
         "registers": _codes(registers.Register),
         "status_bits": _codes(registers.Status),
         "interrupt_bits": _codes(registers.Interrupt),

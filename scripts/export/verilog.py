@@ -8,7 +8,7 @@ from pathlib import Path
 
 __all__ = ["ExportError", "SRAM_MODULE", "flatten_names", "module_names", "to_verilog"]
 
-SRAM_MODULE = "sram_"
+SRAM_MODULE = "sram"
 """Modules whose name starts so (after the prefix) are memories that a macro may replace."""
 
 _MODULE = re.compile(r"^module \\(\S+)$", re.MULTILINE)
@@ -29,7 +29,7 @@ attrmap -modattr -remove generator -remove top
 select {prefix}{sram}* %n
 write_verilog -selected logic.v
 select {prefix}{sram}*
-write_verilog -selected sram.v
+write_verilog -selected memories.v
 """
 
 
@@ -93,7 +93,7 @@ def to_verilog(text, prefix=""):
                                  cwd=directory, capture_output=True, text=True)
         if process.returncode:
             raise ExportError(f"Yosys failed:\n{process.stderr.strip()}")
-        return tuple(_body((directory / f"{part}.v").read_text()) for part in ("logic", "sram"))
+        return tuple(_body((directory / f"{part}.v").read_text()) for part in ("logic", "memories"))
 
 
 def _body(verilog):

@@ -13,12 +13,14 @@ from scripts.export.tops import make_top
 __all__ = ["DEFAULT_PREFIX", "export", "write_design"]
 
 DEFAULT_PREFIX = "trncore_"
+MEMORIES = "memories.v"
+"""File of all SRAMs, one module per size."""
 
 
 def export(config, directory, *, top="core", prefix=DEFAULT_PREFIX):
     """Write a design as Verilog with everything that a user of it needs.
 
-    The directory then holds ``TOP.v`` (all logic), ``sram.v`` (the memories, to be replaced by macros),
+    The directory then holds ``TOP.v`` (all logic), ``memories.v`` (the SRAMs, to be replaced by macros),
     ``manifest.json``, ``TOP_tb.v`` (a self-checking test bench) and ``trncore.h``.  Existing files of
     these names are replaced.  On an error nothing is written.
 
@@ -51,7 +53,7 @@ def export(config, directory, *, top="core", prefix=DEFAULT_PREFIX):
 
 def write_design(config, design, directory, *, top):
     """Write a converted design to ``directory``, all files or none, and return its manifest."""
-    sources = {f"{top}.v": design.logic, "sram.v": design.sram}
+    sources = {f"{top}.v": design.logic, MEMORIES: design.sram}
     sources = {name: text for name, text in sources.items() if text.strip()}
     manifest = make_manifest(config, top=top, module=design.module, modules=design.modules,
                              ports=design.ports, layouts=design.layouts,

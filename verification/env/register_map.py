@@ -16,6 +16,7 @@ class RegisterMap:
         section = manifest["registers"]
         self.address_width = section["address_width"]
         self.id_value = section["id_value"]
+        self.watchdog_default = section["watchdog_default"]
         self.config_hash = int(manifest["config_hash"], 16)
         self.isa_version = manifest["isa_version"]
         self.engines = manifest["engines"]
