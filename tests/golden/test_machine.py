@@ -7,6 +7,7 @@ import pytest
 
 import golden
 from golden.assembler import decode, encode
+from golden.blocking import plan_gemm
 from golden.gemm import gemm_program
 from golden.image import Window
 from golden.machine import Machine, run
@@ -291,10 +292,16 @@ def test_one_instruction_does_not_write_what_it_reads():
     assert race(in_place).fault is None
 
 
-def test_every_wait_of_a_gemm_is_needed_and_its_lack_found():
-    image = gemm_program(CoreConfig.preset("tiny"), 40, 40, 20)
+@pytest.mark.parametrize(("resident", "psum_bank_bytes", "shape"), [
+    (False, 2048, (40, 40, 100)), (True, 64, (24, 28, 60))])
+def test_every_wait_of_a_gemm_is_needed_and_its_lack_found(resident, psum_bank_bytes, shape):
+    """A queue for each operand: where A and B share one, the waits for A order some loads of B too."""
+    config = CoreConfig.from_dict({"preset": "tiny", "dma_engines": 3, "psum_bank_bytes": psum_bank_bytes})
+    m, k, n = shape
+    assert plan_gemm(config, m, k, n, 2, 2).resident == resident
+    image = gemm_program(config, m, k, n)
     rng = np.random.default_rng(0)
-    inputs = {"a": rng.standard_normal((40, 40)), "b": rng.standard_normal((40, 20))}
+    inputs = {"a": rng.standard_normal((m, k)), "b": rng.standard_normal((k, n))}
     assert run(image, inputs).fault is None
     dropped = 0
     for engine, (_, count) in image.streams.items():
