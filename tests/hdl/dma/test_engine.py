@@ -167,6 +167,18 @@ def test_order_of_dependent_copies():
     assert outcome.states[EngineState.STALL_HAZARD] > 0
 
 
+def test_responses_close_together():
+    """A late response completes its copy and the chip copies behind it, one a cycle; the next response may
+    be there already and waits for its turn."""
+    b = bench("tiny")
+    low, _ = b.window
+    out = [Copy(Side(SBUF, 0, [(2, 4)]), Side(DRAM, low + 16 * i, [(2, 4)])) for i in range(10)]
+    on_chip = Copy(Side(SBUF, 0, [(2, 4)]), Side(PSUM, 0, [(2, 4)]))
+    outcome = run(b, [copy for each in out for copy in (each, *[on_chip] * 5)], latency=(0, 120), seed=2)
+    assert max(np.diff(cycles_of(outcome, "b"))) > 50
+    assert min(np.diff(cycles_of(outcome, "b"))) < 10
+
+
 # Pace ----------------------------------------------------------------------------------------------
 
 def pace_cases():
@@ -332,6 +344,9 @@ def fault_cases():
                           chip(SBUF, c.sbuf_bytes)),
         "both sides": (Copy(Side(DRAM, high - 38, [(2, 20)]), Side(SBUF, c.sbuf_bytes - 4, [(2, 20)])),
                        chip(SBUF, c.sbuf_bytes)),
+        "both sides, converted": (
+            Copy(Side(SBUF, c.sbuf_bytes - 40, [(2, 30)]), Side(PSUM, c.psum_bytes - 72, [(4, 30)]),
+                 "bfloat16", "float32"), chip(PSUM, c.psum_bytes)),
         "both sides, source first": (
             Copy(Side(DRAM, high - 2, [(2, 20)]), Side(SBUF, c.sbuf_bytes - 4, [(2, 20)])),
             window(high, False)),
@@ -381,6 +396,19 @@ def destination(b, copy):
     else:
         partition_bytes = b.config.sbuf_bytes if side.space == SBUF else b.config.psum_bytes
     return {place + i for place in side.places(partition_bytes) for i in range(4)}
+
+
+def test_burst_cut_off():
+    """Beats for which no bytes came write nothing: neither what is left in registers nor zeros."""
+    b = bench("odd")
+    low, _ = b.window
+    there = 200
+    copy = Copy(Side(SBUF, b.config.sbuf_bytes - there, [(2, 150)]), Side(DRAM, low, [(2, 150)]))
+    outcome = b.run([copy], seed=1)
+    before, after = b.memories(1)[DRAM][0], outcome.memories[DRAM][0]
+    beyond = low - b.base + there
+    np.testing.assert_array_equal(before[beyond:], after[beyond:])
+    assert (before != after).any()
 
 
 def test_fault_of_the_first_of_many():
