@@ -222,7 +222,7 @@ class SharingPlatform:
         self.elaborated = []
         self.placed = []
 
-    def instance(self, component):
+    def instance(self, component, *, reset=None):
         name = component.module_name
         self.placed.append(name)
         if name not in self.elaborated:
