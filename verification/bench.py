@@ -116,9 +116,14 @@ class Pins:
             self._flags_in.value = flags
 
 
+_UNKNOWN_AS_ZERO = str.maketrans("XZUWxzuw-", "000000000")
+
+
 def _value(handle):
     """The unsigned value of a vector; bits that a four-state simulator does not know read as zero."""
-    value = handle.value
-    if not value.is_resolvable:
-        value = value.resolve("zeros")
-    return value.to_unsigned()
+    # Text is what the simulator gives; asking cocotb for anything else makes an object of every bit.
+    bits = str(handle.value)
+    try:
+        return int(bits, 2)
+    except ValueError:
+        return int(bits.translate(_UNKNOWN_AS_ZERO), 2)
