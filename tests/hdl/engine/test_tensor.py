@@ -410,7 +410,7 @@ class RandomProgram:
                 counts.append(divisor)
                 left //= divisor
         counts.insert(int(rng.integers(len(counts) + 1)), left)
-        strides = [int(rng.integers(-4, 5)) * size for _ in counts]
+        strides = [int(rng.integers(-2, 3)) * size for _ in counts]
         if contiguous:
             strides[0] = -size
         walk = np.zeros(1, int)
@@ -464,7 +464,7 @@ class RandomProgram:
     (1, 1, {}), (2, 5, {}), (4, 3, {"pe_latency": 2}), (2, 6, {"sram_latency": 2}),
     (2, 3, {"pe_latency": 1, "formats": ("fp8_e4m3", "fp8_e5m2")})])
 def test_random_programs_next_to_busy_engines(rows, cols, latencies):
-    test = bench(rows, cols, **latencies)
+    test = bench(rows, cols, sbuf_bytes=512, psum_bank_bytes=128, **latencies)
     config = test.config
     random = RandomProgram(config, seed=1, instructions=25)
     others = Interference(config, random.rng, random.sbuf, random.private)
