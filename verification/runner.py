@@ -1,17 +1,14 @@
 """Builds exported Verilog once per content and runs environments on it under cocotb."""
 
 import hashlib
+import importlib.metadata
 import json
-import os
 import pickle
 import tempfile
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-
-import cocotb
-from cocotb_tools import runner as cocotb_runner
 
 from verification.bench import BENCH_MODULE, bench_source, visible_names
 from verification.cache import cached_directory
@@ -40,37 +37,6 @@ class BuildError(RuntimeError):
 
 class SimulationError(RuntimeError):
     """A simulation ended without results; the message holds the end of its output."""
-
-
-class _Icarus(cocotb_runner.Icarus):
-    """Icarus as cocotb runs it."""
-
-    def __init__(self, simulator):
-        super().__init__()
-
-
-class _LeanVerilator(cocotb_runner.Verilator):
-    """Verilator without ``--public-flat-rw``, which slows every signal down: a control file names
-    the few that are visible."""
-
-    def __init__(self, simulator):
-        self._simulator = simulator
-        super().__init__()
-
-    def _set_env_build(self):
-        super()._set_env_build()
-        self.env.update(self._simulator.environment)
-
-    def _simulator_in_path_build_only(self):
-        self.executable = self._simulator.command
-
-    def _build_command(self):
-        compile_command, make_command = super()._build_command()
-        compile_command.remove("--public-flat-rw")
-        return [compile_command, make_command]
-
-
-_RUNNERS = {"icarus": _Icarus, "verilator": _LeanVerilator}
 
 
 @dataclass(frozen=True)
@@ -127,11 +93,18 @@ def build(directory, simulator, *, wrapped=True):
         sources["visible.vlt"] = "`verilator_config\n" + "".join(
             f'public_flat_rw -module "{top}" -var "{name}"\n' for name in visible)
     arguments = VERILATOR_ARGUMENTS if simulator.name == "verilator" else ()
-    recipe = [simulator.name, simulator.version, simulator.command, cocotb.__version__, arguments, top, sources]
+    recipe = [simulator.name, simulator.version, simulator.command, importlib.metadata.version("cocotb"),
+              arguments, top, sources]
     key = hashlib.sha256(json.dumps(recipe).encode()).hexdigest()[:24]
     compiled = cached_directory("builds", f"{manifest['top']}-{simulator.name}-{key}",
                                 lambda target: _compile(simulator, sources, top, arguments, target))
     return Build(simulator, manifest, top, compiled)
+
+
+def _cocotb_runner(simulator):
+    # Imported late: golden and pysim work without cocotb.
+    from verification.cocotb_runners import RUNNERS
+    return RUNNERS[simulator.name](simulator)
 
 
 def _compile(simulator, sources, top, arguments, directory):
@@ -139,7 +112,7 @@ def _compile(simulator, sources, top, arguments, directory):
         (directory / name).write_text(text)
     log = directory / "build.log"
     try:
-        _RUNNERS[simulator.name](simulator).build(
+        _cocotb_runner(simulator).build(
             sources=[directory / name for name in sources], hdl_toplevel=top,
             build_args=list(arguments), build_dir=directory, timescale=TIMESCALE, log_file=log)
     except (RuntimeError, SystemExit) as error:
@@ -187,7 +160,7 @@ def run_module(built, module, request, *, progress=None):
         log = directory / "run.log"
         with _reported(directory / "progress", progress):
             try:
-                _RUNNERS[built.simulator.name](built.simulator).test(
+                _cocotb_runner(built.simulator).test(
                     test_module=module, hdl_toplevel=built.top, hdl_toplevel_lang="verilog",
                     build_dir=built.directory, test_dir=directory, log_file=log, timescale=TIMESCALE,
                     results_xml=str(directory / "results.xml"),

@@ -52,12 +52,14 @@ def find_simulator(name):
     Raises
     ------
     SimulatorNotFound
-        It is not installed or too old.
+        It is not installed or too old, or cocotb, through which it is used, is not installed.
     ValueError
         Unknown name.
     """
     if name not in SIMULATORS:
         raise ValueError(f"Simulator must be one of {', '.join(SIMULATORS)}, not {name!r}")
+    if importlib.util.find_spec("cocotb") is None:
+        raise SimulatorNotFound("cocotb is missing: install it with `pip install 'trncore[test]'`")
     return SIMULATORS[name]()
 
 
