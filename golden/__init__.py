@@ -1,4 +1,4 @@
-"""Golden model: the bits that every backend must return (``spec/numerics.md``), in numpy.
+"""Golden model: the bits that every backend must return (``golden/NUMBERS.md``), in numpy.
 
 Operation level, on arrays: :func:`matmul`, :func:`fma`, :func:`add`, :func:`cast`, :func:`widen`,
 :func:`activation`, and :func:`to_bits` / :func:`from_bits` for raw memory words.  The scalar referee

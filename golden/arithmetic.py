@@ -11,7 +11,7 @@ FLOAT32 = resolve("float32")
 
 
 def fma(acc, x, w, x_dtype=None, w_dtype=None):
-    """Return ``RNE32(acc + x * w)``, elementwise: the multiply-accumulate of ``spec/numerics.md`` section 2.
+    """Return ``RNE32(acc + x * w)``, elementwise: the multiply-accumulate of ``golden/NUMBERS.md`` section 2.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Conversions between formats (``spec/numerics.md`` section 5): exact on reading, one rounding on writing."""
+"""Conversions between formats (``golden/NUMBERS.md`` section 5): reading is exact, writing rounds once."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The way out of PSUM: scale, bias, function and one narrowing (``spec/numerics.md`` section 7)."""
+"""The way out of PSUM: scale, bias, function and one narrowing (``golden/NUMBERS.md`` section 7)."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The referee: ``spec/numerics.md`` in exact rational arithmetic, one scalar at a time.
+"""The referee: ``golden/NUMBERS.md`` in exact rational arithmetic, one scalar at a time.
 
 Slow and plain on purpose.  Values are Python floats (every number of every format is one, signed
 zeros, infinities and NaN included); every rounding is made from a :class:`fractions.Fraction`.

@@ -21,7 +21,7 @@ __all__ = ["Executor", "runs_on"]
 
 _FLOAT32 = FORMATS["float32"]
 _MEMORY_LATENCY = 100
-"""Cycles from a request to device memory to its answer (``spec/core.md``, "Targets")."""
+"""Cycles from a request to device memory to its answer, for the estimate of cycles."""
 _ADDRESS_BITS = 64
 _CHIP_BITS = {f.name: f.bits for f in isa.CHIP_BASE}
 _TENSOR_BITS = {f.name: f.bits for f in isa.TENSOR_PATTERN}
@@ -325,8 +325,6 @@ class Executor:
 
     def _dma_copy(self, fields, registers, access):
         opcode = Opcode.DMA_COPY
-        # Conversion on the way is not built yet.
-        _require(fields["src_dtype"] == fields["dst_dtype"], opcode)
         sides = [_Operand.of_wide(fields, side, registers, opcode) for side in ("src", "dst")]
         for side in sides:
             if side.space != Space.DRAM and not self._exists(side):
@@ -338,8 +336,12 @@ class Executor:
             return 0, 0, 0, 1
         self._check_walk(opcode, sides, along_partitions=True)
         self._require_apart(source, target, access)
-        self._write(target, self._read(source, access), access)
-        nbytes = source.size * source.format.bytes
+        values = self._read(source, access)
+        if source.format is not target.format:
+            values = activation(values, dtype=target.format.name, saturate=bool(fields["saturate"]),
+                                x_dtype=source.format.name)
+        self._write(target, values, access)
+        read, written = (side.size * side.format.bytes for side in sides)
         in_dram = [side.space == Space.DRAM for side in sides]
-        return (nbytes, nbytes * in_dram[0], nbytes * in_dram[1],
-                _MEMORY_LATENCY * sum(in_dram) + -(-nbytes // self.config.row_bytes))
+        return (written, read * in_dram[0], written * in_dram[1],
+                _MEMORY_LATENCY * sum(in_dram) + -(-max(read, written) // self.config.row_bytes))

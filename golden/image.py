@@ -45,7 +45,7 @@ class TensorSpec:
         Of the first byte.
     shape : tuple of int
     dtype : str
-        A format of ``spec/numerics.md``.
+        A format of ``golden/NUMBERS.md``.
     kind : str
         One of :data:`KINDS`.
     """

@@ -1,4 +1,4 @@
-"""Matrix product in the order of the array (``spec/numerics.md`` sections 3, 4 and 6)."""
+"""Matrix product in the order of the array (``golden/NUMBERS.md`` sections 3, 4 and 6)."""
 
 import operator
 

@@ -82,7 +82,7 @@ class Result:
     estimated: bool = False
 
     def busy_fraction(self, macs):
-        """Return the PE busy fraction for ``macs`` useful multiply-accumulates (``spec/core.md``)."""
+        """Return the share of all PE cycles that ``macs`` useful multiply-accumulates are."""
         return macs / (self.config.macs_per_cycle * self.cycles) if self.cycles else 0.0
 
     def write_trace(self, path):

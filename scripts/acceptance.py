@@ -1,4 +1,4 @@
-"""What ``trncore verify`` runs: the specification's cases on exported units, matrix products on the core.
+"""What ``trncore verify`` runs: the recorded cases on exported units, matrix products on the core.
 
 Every product is made of operands that hurt (:mod:`golden.data`) and must have the bits of
 :func:`golden.matmul`.

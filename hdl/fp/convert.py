@@ -1,4 +1,4 @@
-"""Conversions between memory words and float32 (numerics contract, section 5).
+"""Conversions between memory words and float32 (``golden/NUMBERS.md`` section 5).
 
 Every conversion is a widening to float32 followed by a narrowing to the target.  :func:`widen` and
 :func:`narrow` build their registers into the caller's module, so that a lane stays one fragment;

@@ -22,7 +22,7 @@ class OperandFormat:
     Parameters
     ----------
     formats : sequence of str
-        Floating-point formats, names or aliases of ``spec/numerics.md`` section 1.
+        Floating-point formats, names or aliases of ``golden/NUMBERS.md`` section 1.
 
     Attributes
     ----------

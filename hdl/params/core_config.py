@@ -16,7 +16,7 @@ ISA_VERSION = 1
 
 PSUM_WORD_BYTES = 4
 WEIGHTS_PER_CYCLE = 4
-"""Weights that a row takes in one cycle of a stationary load (``spec/core.md``)."""
+"""Weights that a row takes in one cycle of a stationary load (``hdl/README.md``, "Weights")."""
 
 
 def _integer(name, value, low, high, *, multiple=1):
@@ -46,7 +46,7 @@ class CoreConfig:
     rows, cols : int
         Height and width of the array, 1..128 each, independent.
     formats : tuple of str
-        Operand formats the array multiplies, names or aliases of ``spec/numerics.md`` section 1.
+        Operand formats the array multiplies, names or aliases of ``golden/NUMBERS.md`` section 1.
     sbuf_bytes : int
         SBUF bytes per partition.
     sbuf_banks, psum_banks : int

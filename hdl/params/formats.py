@@ -1,4 +1,4 @@
-"""Number formats by name: the table of ``spec/numerics.md`` section 1 plus the integers.
+"""Number formats by name: the table of ``golden/NUMBERS.md`` section 1 plus the integers.
 
 Pure data: no amaranth, no numpy.  Hardware and golden model both read it; neither keeps a second
 table.  ``DType`` gives the code that an instruction carries.

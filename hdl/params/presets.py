@@ -1,4 +1,4 @@
-"""Named configurations (``spec/core.md``, "One configuration object")."""
+"""Named configurations: fields of :class:`hdl.params.core_config.CoreConfig` by name."""
 
 from hdl.params.formats import MAC_FORMATS
 
@@ -19,7 +19,7 @@ PRESETS = {
     "edge": _square(16, 32, 256),
     "medium": _square(32, 64, 512),
     # Trainium 1 to 3: e4m3 is the IEEE-like form on the first two, OCP e4m3fn comes with the
-    # third; bandwidth is HBM bytes per second over array clock and cores (spec/core.md).
+    # third; bandwidth is HBM bytes per second over array clock and cores.
     "trn1": _square(128, 192, 512, sbuf_banks=6, axi_ports=3, dma_engines=6,
                     formats=_TRN2_FORMATS, memory_bytes_per_cycle=155),
     "trn2": _square(128, 224, 512, sbuf_banks=7, axi_ports=3, dma_engines=6,

@@ -27,7 +27,7 @@ SHOWN_FAILURES = 5
 def command(config, backends, pattern, full, seed, as_json):
     """Run the test benches on the exported Verilog and print what passed.
 
-    Units run the specification's expected bits; the core runs matrix products of operands full of
+    Units run the recorded cases; the core runs matrix products of operands full of
     infinities, NaN, subnormals and cancellation, under random latency and back-pressure. In the sample
     every pair of size, format, stall level and backend occurs.
 

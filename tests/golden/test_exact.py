@@ -1,4 +1,4 @@
-"""The referee against the expected bits of the specification."""
+"""The referee against the recorded cases."""
 
 import math
 from fractions import Fraction

@@ -19,7 +19,7 @@ REPOSITORY = Path(__file__).parents[3]
 KIB = 1024
 
 PRESET_FIGURES = {
-    # rows = cols, SBUF KiB per partition, memory bits, ports, bytes a cycle (spec/core.md)
+    # rows = cols, SBUF KiB per partition, memory bits, ports, bytes a cycle
     "tiny": (4, 4, 64, 1, 0), "small": (8, 16, 128, 1, 0), "edge": (16, 32, 256, 1, 0),
     "medium": (32, 64, 512, 1, 0), "trn1": (128, 192, 512, 3, 155), "trn2": (128, 224, 512, 3, 181),
     "trn3": (128, 256, 512, 4, 256),

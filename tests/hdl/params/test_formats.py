@@ -6,7 +6,7 @@ from hdl.params.formats import (FLOAT_FORMATS, FORMATS, FP8_FORMATS, INT_FORMATS
                                 lookup_pair)
 
 TABLE = {
-    # alias, s-e-m, bias, largest finite, NaN (spec/numerics.md section 1)
+    # alias, s-e-m, bias, largest finite, NaN (golden/NUMBERS.md section 1)
     "float32": ("fp32", 8, 23, 127, 3.4028234663852886e38, 0x7FC00000),
     "tfloat32": ("tf32", 8, 10, 127, 3.4011621342146535e38, 0x7FC00000),
     "bfloat16": ("bf16", 8, 7, 127, 3.3895313892515355e38, 0x7FC0),
