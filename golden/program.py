@@ -391,26 +391,24 @@ class Program:
                                "scale": int(np.float32(value).view(np.uint32))}
         self._append(isa.EngineId.ACTIVATION, Opcode.ACTIVATION, fields, wait, update)
 
-    def dma_copy(self, dst, src, *, queue=0, wait=(), update=()):
+    def dma_copy(self, dst, src, *, saturate=False, queue=0, wait=(), update=()):
         """Copy ``src`` to ``dst`` on DMA engine ``queue``, element by element.
 
-        Any memory to any memory; equal shapes and formats, bits are kept.  Which axis lies on partitions may
-        differ between the two sides: that is the transposing copy.
+        Any memory to any memory; equal shapes.  Equal formats: bits are kept.  Else every element is
+        converted through float32 (``NUMBERS.md`` section 5), with ``saturate`` if it does not fit.  Which
+        axis lies on partitions may differ between the two sides: that is the transposing copy.
         """
         everywhere = tuple(Space)
         check_view(dst, "dst", self.config, everywhere)
         check_view(src, "src", self.config, everywhere)
         if dst.shape != src.shape:
             raise ValueError(f"dst must have the shape of src, {src.shape}, not {dst.shape}")
-        if dst.dtype != src.dtype:
-            raise ValueError(f"dst must have the format of src, {src.dtype}, "
-                             f"not {dst.dtype}: the DMA does not convert")
         if not 0 <= queue < self.config.dma_engines:
             raise ValueError(f"queue must be in 0..{self.config.dma_engines - 1}, not {queue!r}")
         if dst.space == Space.DRAM and dst.tensor.kind in ("input", "constant"):
             raise ValueError(f"dst must not be an input or a constant, not {dst!r}")
         self._append(isa.EngineId.DMA0 + queue, Opcode.DMA_COPY, {
-            **copy_patterns(dst, src), **self._sides(dst, src)}, wait, update)
+            **copy_patterns(dst, src), **self._sides(dst, src), "saturate": bool(saturate)}, wait, update)
 
     def _sides(self, dst, src):
         return {"src_space": src.space, "dst_space": dst.space,

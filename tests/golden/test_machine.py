@@ -56,6 +56,22 @@ def test_copies_keep_bits(p):
     assert bits(result.outputs["d"]) == words.tolist()
 
 
+@pytest.mark.parametrize("saturate", [False, True])
+@pytest.mark.parametrize(("src", "dst"), [("float32", "float8_e4m3fn"), ("bfloat16", "float32"), ("int32", "uint8")])
+def test_copies_convert(p, src, dst, saturate):
+    x = np.array([[0.0, -0.0, 1.5, -3, 464, 465, 1e6], [-1e6, 255, 256, 2.5, 3.5, -1, 7]])
+    if src != "int32":
+        x[0, :2] = np.nan, np.inf
+    x = golden.cast(x, src)
+    a, d = p.dram_tensor("a", x.shape, src, "input"), p.dram_tensor("d", x.shape, dst, "output")
+    tile = p.sbuf(x.shape, dst)
+    p.dma_copy(tile, a, saturate=saturate)
+    p.dma_copy(d, tile)
+    result = run(p.build(), {"a": x})
+    assert bits(result.outputs["d"]) == bits(golden.cast(golden.widen(x, src), dst, saturate))
+    assert result.counters["dma0"]["bytes_read"] == x.nbytes
+
+
 @pytest.mark.parametrize("dst", ["float32", "float8_e4m3fn", "int16"])
 @pytest.mark.parametrize("src", ["float16", "tfloat32", "int32"])
 def test_activation(p, src, dst):
@@ -447,7 +463,6 @@ FAULTS = {
     "activation empty": (ACTIVATION, 1, wide("src", count=0), SIZE, Opcode.ACTIVATION, 0),
     "activation source outside": (ACTIVATION, 1, wide("src", offset=8 * 2048), CHIP, Space.PSUM, 8 * 2048),
     "activation target outside": (ACTIVATION, 1, wide("dst", stride=2048), CHIP, Space.SBUF, 4112),
-    "copy of other formats": (DMA0, 1, scalar(src_dtype=3), ILLEGAL, Opcode.DMA_COPY, 0),
     "copy unaligned": (DMA0, 1, wide("dst", offset=1), ILLEGAL, Opcode.DMA_COPY, 0),
     "copy partition inner in dram": (DMA0, 1, scalar(src_partition_inner=1), ILLEGAL, Opcode.DMA_COPY, 0),
     "copy past the last partition": (DMA0, 1, wide("dst", start=1, offset=64), CHIP, Space.SBUF, 64),
