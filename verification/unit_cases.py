@@ -1,4 +1,4 @@
-"""The expected bits of the specification as stimulus for exported units.
+"""The recorded cases as stimulus for exported units.
 
 Each function takes the manifest of a unit and cases (lines of ``tests/cases``), and returns a
 :class:`UnitCases`: frames for :class:`~verification.env.playback.Playback` and what must come out when.

@@ -12,7 +12,7 @@ __all__ = ["ProcessingElement"]
 
 
 class ProcessingElement(wiring.Component):
-    """``sum = acc + x * weight``, rounded once (``spec/numerics.md`` section 2).
+    """``sum = acc + x * weight``, rounded once (``golden/NUMBERS.md`` section 2).
 
     The *active* weight multiplies while the *shadow* weight is loaded; ``swap`` makes the shadow the
     active one, for ``x`` of the same cycle already.  Latency ``pe_latency`` cycles, one

@@ -16,7 +16,7 @@ from hdl.params.isa import EngineId, FaultCode
 __all__ = ["TensorEngine"]
 
 FULL_RATE_COLUMNS = 16
-"""Matmuls of at least so many columns follow one another without a gap (``spec/core.md``)."""
+"""Matmuls of at least so many columns follow one another without a gap."""
 
 
 class Completion(enum.Enum, shape=2):

@@ -1,4 +1,4 @@
-"""Fused multiply-accumulate with one rounding (``spec/numerics.md`` section 2)."""
+"""Fused multiply-accumulate with one rounding (``golden/NUMBERS.md`` section 2)."""
 
 from amaranth import *
 from amaranth.lib import data, wiring

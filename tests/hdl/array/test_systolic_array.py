@@ -188,7 +188,7 @@ def test_small_operands():
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 4, 8])
 def test_recorded_dot_products(cases, rows):
-    """One column; a tile a cycle.  The tiles' sums meet PSUM as ``spec/numerics.md`` section 3 says."""
+    """One column; a tile a cycle.  The tiles' sums meet PSUM as ``golden/NUMBERS.md`` section 3 says."""
     selected = [case for case in cases("dot")
                 if case["rows"] == rows and {case["x_dtype"], case["w_dtype"]} <= set(MAC_FORMATS)]
     assert len(selected) > 30
