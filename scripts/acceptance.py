@@ -19,12 +19,15 @@ from golden.gemm import gemm_program
 from hdl.params.formats import FORMATS
 from scripts.covering import all_pairs, covering_sample
 
-__all__ = ["Gemm", "Outcome", "STALLS", "UNIT_CASES", "check_data", "covering_gemms", "every_gemm",
-           "gemm_factors", "pairs_covered", "random_gemms", "run_gemms", "run_unit"]
+__all__ = ["CORE_CHECKS", "Gemm", "Outcome", "STALLS", "UNIT_CASES", "check_data", "covering_gemms", "every_gemm",
+           "gemm_factors", "pairs_covered", "random_gemms", "run_core", "run_gemms", "run_unit"]
 
 CASES = Path(__file__).parents[1] / "tests" / "cases"
 UNIT_CASES = ("mac", "dot", "cast", "evacuate")
 """Files of expected bits; :data:`verification.unit_cases.UNITS` has the unit of each."""
+
+CORE_CHECKS = ("registers", "faults", "bus")
+"""Checks of the core beyond products: :func:`run_core`."""
 
 STALLS = (0.0, 0.1, 0.5, 0.9)
 """Probabilities of back-pressure on every channel of the bus."""
@@ -191,3 +194,30 @@ def run_unit(config, file, backend):
     (good, result), = model.run([partial(Playback, unit.frames, [unit.output])])
     failures = unit.mismatches(result) if good else [f"{type(result).__name__}: {result}"]
     return Outcome(len(unit.expected), len(unit.frames), failures)
+
+
+def run_core(config, check, backend, seed=0):
+    """Run one of :data:`CORE_CHECKS`: the register map, every fault with recovery by soft reset, a product
+    with cocotbext-axi's bus models (Icarus only).
+
+    Returns
+    -------
+    Outcome or None
+        ``None`` if the check is not made on this backend.
+    """
+    from scripts.backends.models import find_model
+    from scripts.export import cached_export
+    from verification.bus_check import run_bus_check
+    from verification.bus_check import STALLS as BUS_STALLS
+    from verification.checks import failures
+    from verification.faults import fault_checks
+    from verification.register_checks import register_checks
+    if check == "bus":
+        if backend != "icarus":
+            return None
+        cycles, lines = run_bus_check(config, cached_export(config), backend, seed=seed)
+        return Outcome(len(BUS_STALLS), cycles, lines)
+    model = find_model(config, "core", backend)
+    make = {"registers": register_checks, "faults": fault_checks}[check]
+    checks = make(config, model.manifest, seed=seed)
+    return Outcome(len(checks), None, failures(checks, model.run([c.factory for c in checks])))

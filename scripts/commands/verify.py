@@ -20,16 +20,17 @@ SHOWN_FAILURES = 5
 @backends_option("icarus,verilator")
 @click.option("-k", "pattern", default="", metavar="PATTERN",
               help="Only checks whose name contains it (unit mac, unit dot, unit cast, unit evacuate, "
-                   "gemm sample, gemm random, gemm full).")
+                   "core registers, core faults, core bus, gemm sample, gemm random, gemm full).")
 @click.option("--full", is_flag=True, help="All combinations of sizes, formats and stalls, not a sample.")
 @click.option("--seed", default=0, show_default=True, help="Of data, latencies and stalls.")
 @json_option
 def command(config, backends, pattern, full, seed, as_json):
     """Run the test benches on the exported Verilog and print what passed.
 
-    Units run the recorded cases; the core runs matrix products of operands full of
-    infinities, NaN, subnormals and cancellation, under random latency and back-pressure. In the sample
-    every pair of size, format, stall level and backend occurs.
+    Units run the recorded cases. The core answers for its registers, for every fault and the recovery
+    from it, runs with foreign bus models, and multiplies matrices full of infinities, NaN, subnormals and
+    cancellation under random latency and back-pressure. In the sample every pair of size, format,
+    stall level and backend occurs.
 
     \b
     Example:
@@ -58,6 +59,13 @@ def command(config, backends, pattern, full, seed, as_json):
         if pattern in check and backend != "golden":
             with progress(f"{check} on {backend}"):
                 record(check, backend, acceptance.run_unit(config, file, backend))
+    for name, backend in product(acceptance.CORE_CHECKS, backends):
+        check = f"core {name}"
+        if pattern in check and backend != "golden":
+            with progress(f"{check} on {backend}"):
+                outcome = acceptance.run_core(config, name, backend, seed)
+            if outcome:
+                record(check, backend, outcome, seed)
     for (check, gemms), backend in product(products.items(), backends):
         chosen = [gemm for gemm in gemms if gemm.backend == backend]
         with progress(f"{check} on {backend}", total=len(chosen)) as update:
