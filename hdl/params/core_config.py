@@ -193,7 +193,7 @@ class CoreConfig:
     @property
     def engines(self):
         """Names of the engines present, in the order of their numbers (``isa.EngineId``)."""
-        return ("tensor", "activation") + tuple(f"dma{i}" for i in range(self.dma_engines))
+        return ("tensor", "activation", *(f"dma{i}" for i in range(self.dma_engines)))
 
     def canonical(self):
         """Return the fields that determine hardware behaviour as a JSON-ready dict."""
