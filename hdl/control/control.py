@@ -17,7 +17,7 @@ from hdl.control.registers import Registers
 from hdl.control.semaphores import Semaphores
 from hdl.control.sequencer import Sequencer
 from hdl.control.supervisor import Supervisor
-from hdl.params import isa, registers
+from hdl.params import registers
 
 __all__ = ["Control", "trace_layout"]
 
@@ -26,7 +26,7 @@ def trace_layout(config):
     """What testbenches build timelines from, per element of ``config.engines``.
 
     ``dispatch``: the engine takes instruction ``pc`` in this cycle (a NOP is taken by dispatch).
-    ``complete``: the oldest instruction that it took and did not complete, or a NOP, is complete.
+    ``complete``: the oldest of those that it took retires: it is complete and its updates are done.
     """
     return data.ArrayLayout(data.StructLayout({"dispatch": 1, "complete": 1, "pc": PC_BITS}),
                             len(config.engines))
@@ -96,9 +96,7 @@ class Control(wiring.Component):
             number = engine_number(name)
             sources += [
                 (number, engine.fault, engine.fault_info),
-                (number, semaphores.fault[n], {
-                    "code": isa.FaultCode.SEMAPHORE_OVERFLOW, "pc": dispatch.done_pc[n],
-                    "info": semaphores.fault_semaphore[n], "address": 0}),
+                (number, semaphores.fault[n], semaphores.fault_info),
                 # What precedes the instruction in the stream may still fail.
                 (number, sequencer.fault & dispatch.drained[n], sequencer.fault_info),
             ]
@@ -106,11 +104,7 @@ class Control(wiring.Component):
                     (NO_ENGINE, supervisor.fault, supervisor.fault_info)]
         m.submodules.faults = faults = Faults(number for number, _, _ in sources)
         for source, (_, raised, fault) in enumerate(sources):
-            m.d.comb += faults.raised[source].eq(raised)
-            if isinstance(fault, dict):
-                m.d.comb += [faults.faults[source][field].eq(value) for field, value in fault.items()]
-            else:
-                m.d.comb += faults.faults[source].eq(fault)
+            m.d.comb += [faults.raised[source].eq(raised), faults.faults[source].eq(fault)]
 
         raised = Signal()
         beginning = Signal()
@@ -144,7 +138,7 @@ class Control(wiring.Component):
         ]
 
         # Beginning and end
-        moves = [dispatch.dispatched.any(), dispatch.done.any(), fetch.bus.r.valid & fetch.bus.r.ready]
+        moves = [dispatch.dispatched.any(), dispatch.retires.any(), fetch.bus.r.valid & fetch.bus.r.ready]
         moves += [amount.any() for engine in engines
                   for amount in (engine.work, engine.bytes_read, engine.bytes_written)]
         m.d.comb += [
@@ -190,28 +184,27 @@ class Control(wiring.Component):
             dispatch.stop.eq(semaphores.fault),
             dispatch.semaphores.eq(semaphores.values),
             semaphores.clear.eq(beginning),
-            semaphores.done.eq(dispatch.done),
-            semaphores.updates.eq(dispatch.done_updates),
+            semaphores.retires.eq(dispatch.retires),
+            semaphores.retired.eq(dispatch.retired),
             semaphores.acquire.eq(dispatch.acquire),
             semaphores.acquired.eq(dispatch.acquired),
             counters.clear.eq(supervisor.clear),
             counters.start.eq(supervisor.start),
             counters.run.eq(supervisor.busy),
             counters.state.eq(dispatch.refined_state),
-            counters.done.eq(dispatch.done),
+            counters.done.eq(dispatch.retires),
         ]
         for n, (name, engine) in enumerate(zip(names, engines, strict=True)):
             connect(m, getattr(dispatch, f"o_{name}"), flipped(engine.i))
             m.d.comb += [
                 dispatch.complete[n].eq(engine.complete),
-                dispatch.updates[n].eq(engine.updates),
                 dispatch.idle[n].eq(engine.idle),
                 dispatch.state[n].eq(engine.state),
                 counters.work[n].eq(engine.work),
                 counters.bytes_read[n].eq(engine.bytes_read),
                 counters.bytes_written[n].eq(engine.bytes_written),
                 self.trace[n].dispatch.eq(dispatch.dispatched[n]),
-                self.trace[n].complete.eq(dispatch.done[n]),
+                self.trace[n].complete.eq(dispatch.retires[n]),
                 self.trace[n].pc.eq(dispatch.dispatched_pc[n]),
             ]
         return m

@@ -5,10 +5,10 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl import hierarchy
+from hdl.common.round_robin import RoundRobin
 from hdl.control.in_flight import InFlight
-from hdl.control.ports import (PC_BITS, EngineState, engine_number, fields_layout, issue_layout,
-                               updates_layout)
-from hdl.control.semaphores import acquisition_layout, values_layout
+from hdl.control.ports import PC_BITS, EngineState, engine_number, fields_layout, issue_layout
+from hdl.control.semaphores import acquisition_layout, retired_layout, values_layout
 from hdl.params import isa
 
 __all__ = ["Dispatch", "wait_layout"]
@@ -26,8 +26,9 @@ class Dispatch(wiring.Component):
     semaphores allow it; from then on it stays offered.  CONSUME subtracts in that very cycle.  Over all
     engines at most one instruction a cycle consumes, the lowest engine first.
 
-    A NOP ends here.  Its updates come after those of the instructions before it: it waits until these are
-    complete.  Without updates it takes one cycle.
+    An instruction *retires*, which is when its updates are done, in the cycle in which the engine completes
+    it; over all engines one a cycle, in turns.  A NOP never reaches the engine: it retires after the
+    instructions before it.
 
     Parameters
     ----------
@@ -49,24 +50,22 @@ class Dispatch(wiring.Component):
         The queue of engine ``*``.
     o_* : Out(stream)
         To engine ``*``.
-    complete, updates, idle, state : In
+    complete, idle, state : In
         As the engines show them (:class:`hdl.control.ports.EngineSignature`).
     semaphores : In
         Present values.
-    done, done_updates : Out
-        Bit per engine: an instruction or a NOP is complete, with these updates.
     acquire, acquired : Out
         The instruction that starts subtracts this.
+    retires, retired : Out
+        Bit per engine whose instruction retires, at most one is set, and this instruction.
     dispatched, dispatched_pc : Out
-        Bit per engine: it takes an instruction (or a NOP); the index of the one at the head.
+        Bit per engine: it takes an instruction, or a NOP ends; the index of the one at the head.
     last_pc : Out
         Index of the last instruction taken.
-    done_pc : Out
-        Index of the instruction that was complete in the cycle before.
     waiting, wait : Out
         Bit per engine: its head waits, and for this.
     drained : Out
-        Bit per engine: its queue is empty and everything it took is complete.
+        Bit per engine: its queue is empty and everything it took has retired.
     over, stuck : Out
         Bit per engine: drained and finished; idle behind a wait.
     refined_state : Out
@@ -77,7 +76,6 @@ class Dispatch(wiring.Component):
         self.config = config
         engines = len(config.engines)
         pcs = data.ArrayLayout(PC_BITS, engines)
-        updates = data.ArrayLayout(updates_layout(), engines)
         states = data.ArrayLayout(EngineState, engines)
         streams = {}
         for name in config.engines:
@@ -91,18 +89,16 @@ class Dispatch(wiring.Component):
             "finished": In(engines),
             **streams,
             "complete": In(engines),
-            "updates": In(updates),
             "idle": In(engines),
             "state": In(states),
             "semaphores": In(values_layout(config)),
-            "done": Out(engines),
-            "done_updates": Out(updates),
             "acquire": Out(1),
             "acquired": Out(acquisition_layout()),
+            "retires": Out(engines),
+            "retired": Out(retired_layout()),
             "dispatched": Out(engines),
             "dispatched_pc": Out(pcs),
             "last_pc": Out(pcs),
-            "done_pc": Out(pcs),
             "waiting": Out(engines),
             "wait": Out(data.ArrayLayout(wait_layout(), engines)),
             "drained": Out(engines),
@@ -113,17 +109,27 @@ class Dispatch(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        acquiring = Signal(len(self.config.engines))
+        engines = len(self.config.engines)
+        acquiring = Signal(engines)
+        m.submodules.turns = turns = RoundRobin(engines)
+        m.d.comb += turns.served.eq(1)
         for n, name in enumerate(self.config.engines):
-            self._dispatch(m, platform, n, name, acquiring)
+            in_flight = InFlight()
+            hierarchy.place(m, platform, f"in_flight_{name}", in_flight)
+            self._dispatch(m, n, name, acquiring, in_flight)
+            m.d.comb += [
+                turns.requests[n].eq(in_flight.ready),
+                self.retires[n].eq(in_flight.ready & (turns.grant == n)),
+                in_flight.retire.eq(self.retires[n]),
+            ]
+            with m.If(turns.grant == n):
+                m.d.comb += [self.retired[name].eq(in_flight.oldest[name]) for name, _ in self.retired.shape()]
         return m
 
-    def _dispatch(self, m, platform, n, name, acquiring):
-        """Logic of engine ``n``; ``acquiring``: bit per engine that wants to consume now."""
+    def _dispatch(self, m, n, name, acquiring, in_flight):
+        """Build the way of an instruction to engine ``n``; ``acquiring``: bit per engine that would consume."""
         queue = getattr(self, f"i_{name}")
         engine = getattr(self, f"o_{name}")
-        in_flight = InFlight()
-        hierarchy.place(m, platform, f"in_flight_{name}", in_flight)
 
         header_layout = fields_layout(isa.HEADER)
         header = data.View(header_layout, queue.payload.bits[:header_layout.size])
@@ -166,37 +172,30 @@ class Dispatch(wiring.Component):
                     m.d.comb += [self.wait[n].semaphore.eq(header.waits[k].semaphore),
                                  self.wait[n].value.eq(header.waits[k].value)]
 
-        # The instruction goes to the engine, a NOP nowhere.
+        # The instruction goes to the engine, a NOP nowhere; both are remembered.
         is_nop = Signal(name=f"is_nop_{name}")
-        updates_nothing = Signal(name=f"updates_nothing_{name}")
-        nop_done = Signal(name=f"nop_done_{name}")
-        to_engine = Signal(name=f"to_engine_{name}")
         m.d.comb += [
             is_nop.eq(header.opcode == isa.Opcode.NOP),
-            updates_nothing.eq(~Cat(update.mode != isa.UpdateMode.NONE for update in header.updates).any()),
-            nop_done.eq(starts & is_nop & (in_flight.empty | updates_nothing)),
             engine.payload.eq(queue.payload),
             engine.valid.eq(starts & ~is_nop & ~in_flight.full),
-            to_engine.eq(engine.valid & engine.ready),
-            take.eq(nop_done | to_engine),
+            take.eq(starts & (is_nop | engine.ready) & ~in_flight.full),
             queue.ready.eq(take),
             self.dispatched[n].eq(take),
             self.dispatched_pc[n].eq(queue.payload.pc),
+            in_flight.clear.eq(self.clear),
+            in_flight.push.eq(take),
+            in_flight.entry.pc.eq(queue.payload.pc),
+            in_flight.entry.updates.updates.eq(header.updates),
+            in_flight.entry.nop.eq(is_nop),
+            in_flight.complete.eq(self.complete[n]),
         ]
         with m.If(take):
             m.d.sync += self.last_pc[n].eq(queue.payload.pc)
+        with m.If(self.clear):
+            m.d.sync += [granted.eq(0), self.last_pc[n].eq(0)]
 
-        # Completions.
-        was_nop = Signal(name=f"was_nop_{name}")
-        m.d.sync += was_nop.eq(nop_done)
+        # Where the engine stands.
         m.d.comb += [
-            in_flight.clear.eq(self.clear),
-            in_flight.push.eq(to_engine),
-            in_flight.push_pc.eq(queue.payload.pc),
-            in_flight.pop.eq(self.complete[n]),
-            self.done[n].eq(self.complete[n] | nop_done),
-            self.done_updates[n].updates.eq(Mux(self.complete[n], self.updates[n].updates, header.updates)),
-            self.done_pc[n].eq(Mux(was_nop, self.last_pc[n], in_flight.pc)),
             self.drained[n].eq(~queue.valid & in_flight.empty & self.idle[n]),
             self.over[n].eq(self.finished[n] & self.drained[n]),
             self.stuck[n].eq(self.waiting[n] & in_flight.empty & self.idle[n]),
@@ -207,5 +206,3 @@ class Dispatch(wiring.Component):
                 m.d.comb += self.refined_state[n].eq(EngineState.STALL_SEMAPHORE)
             with m.Elif(self.run & (queue.valid | ~self.finished[n])):
                 m.d.comb += self.refined_state[n].eq(EngineState.STALL_FETCH)
-        with m.If(self.clear):
-            m.d.sync += [granted.eq(0), was_nop.eq(0), self.last_pc[n].eq(0)]

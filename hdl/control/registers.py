@@ -3,6 +3,7 @@
 from amaranth import *
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
 from hdl.bus.lite import RegisterAccessSignature
 from hdl.control.counters import COUNTER_BITS, counters_layout
@@ -149,36 +150,29 @@ class Registers(wiring.Component):
             for counter in Counter:
                 show(at(EngineRegister.COUNTERS) + 8 * counter, self.counters[n][counter])
 
-        commands = {Register.DOORBELL: self.doorbell, Register.RESET: self.reset}
-
         # A read takes effect on the clock edge, so that this big choice is evaluated only then.
         with m.If(access.read):
-            m.d.sync += access.read_error.eq(0)
-            with m.Switch(access.read_address[2:]):
-                for address, value in readable.items():
-                    with m.Case(address // WORD_BYTES):
-                        m.d.sync += access.read_data.eq(value)
-                with m.Default():
-                    m.d.sync += access.read_error.eq(1)
+            m.d.sync += access.read_error.eq(1)
+            for value in _cases(m, access.read_address, readable):
+                m.d.sync += [access.read_data.eq(value), access.read_error.eq(0)]
 
+        mask = Signal(WORD_BITS)
+        written = Signal(WORD_BITS)
+        commands = {Register.DOORBELL: self.doorbell, Register.RESET: self.reset}
         with m.If(access.write):
-            m.d.comb += access.write_error.eq(0)
-            with m.Switch(access.write_address[2:]):
-                for address, (value, low) in writable.items():
-                    with m.Case(address // WORD_BYTES):
-                        for byte in range(WORD_BYTES):
-                            first, end = max(8 * byte, low), min(8 * byte + 8, len(value))
-                            if first < end:
-                                with m.If(access.write_mask[byte]):
-                                    m.d.sync += value[first:end].eq(access.write_data[first:end])
-                for address, command in commands.items():
-                    with m.Case(address // WORD_BYTES):
-                        m.d.comb += command.eq(1)
-                with m.Case(Register.INTERRUPT_STATUS // WORD_BYTES):
-                    acknowledged = Mux(access.write_mask[0], access.write_data, 0)
-                    m.d.sync += interrupt_status.eq(interrupt_status & ~acknowledged)
-                with m.Default():
-                    m.d.comb += access.write_error.eq(1)
+            m.d.comb += [
+                mask.eq(Cat(bit.replicate(8) for bit in access.write_mask)),
+                written.eq(access.write_data & mask),
+                access.write_error.eq(1),
+            ]
+            for value, low in _cases(m, access.write_address, writable):
+                m.d.comb += access.write_error.eq(0)
+                m.d.sync += value[low:].eq((value & ~mask | written)[low:])
+            for command in _cases(m, access.write_address, commands):
+                m.d.comb += [access.write_error.eq(0), command.eq(1)]
+            for status in _cases(m, access.write_address, {Register.INTERRUPT_STATUS: interrupt_status}):
+                m.d.comb += access.write_error.eq(0)
+                m.d.sync += status.eq(status & ~written)
 
         with m.If(self.done_event):
             m.d.sync += interrupt_status[registers.Interrupt.DONE].eq(1)
@@ -188,3 +182,20 @@ class Registers(wiring.Component):
             m.d.sync += interrupt_status.eq(0)
         m.d.comb += self.interrupt.eq((interrupt_status & interrupt_enable).any())
         return m
+
+
+def _cases(m, address, words):
+    """Yield the value of ``words`` (by byte address), each inside the case that ``address`` lies in it.
+
+    First by block, then inside it: one choice among all words would be a circuit, and a Verilog text, that
+    grows with their square."""
+    blocks = {}
+    for word_address, value in words.items():
+        blocks.setdefault(word_address // registers.ENGINE_STRIDE, {})[word_address // WORD_BYTES] = value
+    block_bits = exact_log2(registers.ENGINE_STRIDE)
+    with m.Switch(address[block_bits:]):
+        for block, members in blocks.items():
+            with m.Case(block), m.Switch(address[exact_log2(WORD_BYTES):block_bits]):
+                for word, value in members.items():
+                    with m.Case(word % (registers.ENGINE_STRIDE // WORD_BYTES)):
+                        yield value

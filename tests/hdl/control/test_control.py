@@ -232,17 +232,41 @@ def test_dma_comes_first(bench, tools):
 
 
 def test_nop_updates_come_in_program_order(bench, tools):
-    """A NOP's update tells that what precedes it is complete."""
+    """A NOP's update tells that what precedes it is complete, and holds nothing up."""
     config = tools.config()
     program = tools.program(config, {
-        "dma0": [(Opcode.DMA_COPY, {})] * 2 + [(Opcode.NOP, {"updates": [tools.update(3, 1)]})],
+        "dma0": [COPY, COPY, (Opcode.NOP, {"updates": [tools.update(3, 1)]}), COPY],
         "tensor": [(Opcode.NOP, {}), (Opcode.MATMUL, {"waits": [tools.wait(3, 1)]})]})
 
     async def scenario(b):
-        b.engines["dma0"].duration = lambda pc: 50
+        copies = b.engines["dma0"]
+        copies.duration = lambda pc: 150
         await b.load(program)
         await b.go()
-        assert b.engines["tensor"].taken[0][0] > b.engines["dma0"].completed[-1]
+        assert copies.taken[2][0] < copies.completed[0]
+        assert copies.completed[1] < b.engines["tensor"].taken[0][0] < copies.completed[2]
+
+    bench(config).run(scenario)
+
+
+def test_all_complete_at_once(bench, tools):
+    """Updates of engines that complete in one cycle are done one after the other, none is lost."""
+    config = tools.config(dma_engines=2)
+    program = tools.program(config, {
+        name: [(opcode, {"updates": [tools.update(1, 3), tools.update(1, 2, UpdateMode.SUBTRACT)]})]
+        for name, opcode in (("tensor", Opcode.MATMUL), ("activation", Opcode.ACTIVATION),
+                             ("dma0", Opcode.DMA_COPY), ("dma1", Opcode.DMA_COPY))})
+
+    async def scenario(b):
+        await b.load(program)
+        start = b.cycle + 500
+        for engine in b.engines.values():
+            engine.duration = lambda pc: start - b.cycle
+        await b.go()
+        assert len({engine.completed[0] for engine in b.engines.values()}) == 1
+        assert await b.get(registers.SEMAPHORE_BASE + 4) == len(config.engines)
+        for name in config.engines:
+            assert (await b.counters(name))["INSTRUCTIONS"] == 1
 
     bench(config).run(scenario)
 

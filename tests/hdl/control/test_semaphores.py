@@ -8,98 +8,72 @@ from amaranth.sim import Simulator
 
 from hdl.control.semaphores import Semaphores
 from hdl.params.core_config import CoreConfig
-from hdl.params.isa import UpdateMode
+from hdl.params.isa import FaultCode, UpdateMode
 
-CYCLES = 400
-
-
-class Model:
-    """Values and the faults so far."""
-
-    def __init__(self, count):
-        self.values = [0] * count
-        self.faults = {}
-
-    def cycle(self, acquired, completions):
-        """One cycle: ``acquired`` is (semaphore, value) pairs, ``completions`` engine -> two updates."""
-        touched = {}
-        for engine, updates in completions.items():
-            for semaphore, mode, _ in updates:
-                if mode != UpdateMode.NONE:
-                    touched.setdefault(semaphore, []).append(engine)
-        before = dict(enumerate(self.values))
-        for semaphore, value in acquired:
-            before[semaphore] -= value
-        after = dict(before)
-        changes = dict.fromkeys(before, 0)
-        for updates in completions.values():
-            # Within an instruction in order: a SET makes what came before it void.
-            for semaphore in {s for s, _, _ in updates}:
-                change, base = 0, None
-                for s, mode, value in updates:
-                    if s == semaphore:
-                        if mode == UpdateMode.SET:
-                            change, base = 0, value
-                        elif mode == UpdateMode.ADD:
-                            change += value
-                        elif mode == UpdateMode.SUBTRACT:
-                            change -= value
-                if base is not None:
-                    after[semaphore] = base
-                changes[semaphore] += change
-        for semaphore in range(len(self.values)):
-            value = after[semaphore] + changes[semaphore]
-            if 0 <= value <= 255:
-                self.values[semaphore] = value
-            else:
-                self.faults.setdefault(min(touched[semaphore]), []).append(semaphore)
+CYCLES = 600
 
 
-@pytest.mark.parametrize(("semaphores", "engines", "seed"), [(5, 3, 0), (64, 6, 1), (1, 3, 2)])
-def test_random(semaphores, engines, seed):
-    config = CoreConfig(semaphores=semaphores, dma_engines=engines - 2)
+def apply(values, acquired, updates):
+    """Change ``values`` by one cycle's operations; return the semaphores that would leave 0..255."""
+    for semaphore, value in acquired:
+        values[semaphore] -= value
+    overflows = []
+    for semaphore, mode, value in updates:
+        new = {UpdateMode.NONE: values[semaphore], UpdateMode.SET: value,
+               UpdateMode.ADD: values[semaphore] + value,
+               UpdateMode.SUBTRACT: values[semaphore] - value}[mode]
+        if 0 <= new <= 255:
+            values[semaphore] = new
+        else:
+            overflows.append(semaphore)
+    return overflows
+
+
+@pytest.mark.parametrize(("semaphores", "seed"), [(5, 0), (64, 1), (1, 2)])
+def test_random(semaphores, seed):
+    config = CoreConfig(semaphores=semaphores, dma_engines=2)
+    engines = len(config.engines)
     dut = Semaphores(config)
     rng = random.Random(seed)
-    seen = {"fault": 0, "set": 0, "shared": 0}
+    seen = dict.fromkeys(("fault", "both", "same"), 0)
 
     async def bench(ctx):
-        model = Model(semaphores)
+        values, faults = [0] * semaphores, 0
+        names = rng.sample(range(semaphores), min(semaphores, 3))
         for _ in range(CYCLES):
-            completions = {}
-            for engine in range(engines):
-                if rng.random() < 0.4:
-                    completions[engine] = [
-                        (rng.randrange(min(semaphores, 4)), rng.choice(list(UpdateMode)),
-                         rng.choice((0, 1, 2, 7, rng.randrange(256)))) for _ in range(2)]
-            acquired = []
-            free = [s for s in range(semaphores) if model.values[s]]
-            if free and rng.random() < 0.5:
-                acquired = [(s, rng.randrange(model.values[s] + 1))
-                            for s in rng.sample(free, min(2, len(free)))]
-            ctx.set(dut.done, sum(1 << engine for engine in completions))
-            ctx.set(dut.updates, [{"updates": [
+            updates, engine, pc = [], rng.randrange(engines), rng.getrandbits(32)
+            if rng.random() < 0.6:
+                updates = [(rng.choice(names), rng.choice(list(UpdateMode)),
+                            rng.choice((0, 1, 2, 7, rng.randrange(256)))) for _ in range(2)]
+            free = [s for s in names if values[s]]
+            acquired = [(s, rng.randrange(values[s] + 1)) for s in rng.sample(free, min(2, len(free)))]
+            if rng.random() < 0.5:
+                acquired = []
+            seen["both"] += bool(updates and acquired)
+            seen["same"] += len(updates) > 1 and updates[0][0] == updates[1][0]
+
+            # What is not valid is anything.
+            ctx.set(dut.retires, bool(updates) << engine)
+            ctx.set(dut.retired, {"pc": pc, "updates": {"updates": [
                 {"semaphore": s, "mode": mode, "value": value}
-                for s, mode, value in completions.get(engine, [(0, UpdateMode.ADD, 9)] * 2)]}
-                for engine in range(engines)])
+                for s, mode, value in updates or [(rng.randrange(64), UpdateMode.ADD, 9)] * 2]}})
             ctx.set(dut.acquire, bool(acquired))
-            ctx.set(dut.acquired, [{"semaphore": s, "value": v} for s, v in (acquired + [(0, 0)] * 2)[:2]])
-            model.cycle(acquired, completions)
+            ctx.set(dut.acquired, [{"semaphore": s, "value": v}
+                                   for s, v in (acquired + [(rng.randrange(64), 0)] * 2)[:2]])
+            overflows = apply(values, acquired, updates)
             await ctx.tick()
-            assert [ctx.get(value) for value in dut.values] == model.values
-            assert ctx.get(dut.fault) == sum(1 << engine for engine in model.faults)
-            for engine, blamed in model.faults.items():
-                assert ctx.get(dut.fault_semaphore[engine]) in blamed
-            seen["fault"] += bool(model.faults)
-            seen["set"] += any(mode == UpdateMode.SET for u in completions.values() for _, mode, _ in u)
-            seen["shared"] += len(completions) > 1
-            if model.faults and rng.random() < 0.3:
+            assert [ctx.get(value) for value in dut.values] == values
+            if overflows:
+                faults |= 1 << engine
+                seen["fault"] += 1
+                info = ctx.get(dut.fault_info)
+                assert (info.code, info.pc, info.info) == (FaultCode.SEMAPHORE_OVERFLOW, pc, overflows[-1])
+            assert ctx.get(dut.fault) == faults
+            if rng.random() < 0.02:
                 ctx.set(dut.clear, 1)
-                ctx.set(dut.done, 0)
-                ctx.set(dut.acquire, 0)
-                ctx.set(dut.acquired.as_value(), 0)
                 await ctx.tick()
                 ctx.set(dut.clear, 0)
-                model = Model(semaphores)
+                values, faults = [0] * semaphores, 0
 
     simulator = Simulator(dut)
     simulator.add_clock(1e-6)
