@@ -6,7 +6,6 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.bus.axi import MasterSignature, burst_layout
 from hdl.common.queue import Queue
-from hdl.common.round_robin import RoundRobin
 from hdl.control.ports import windows_layout
 from hdl.params import isa
 
@@ -56,8 +55,9 @@ class FetchSignature(wiring.Signature):
 class Fetch(wiring.Component):
     """Shares a bus master among the readers of the program and checks every burst against the windows.
 
-    Readers take turns burst by burst; when nothing is under way, reader 0 is first.  A request appears on
-    the bus one cycle later, an answer without delay.  No address outside the windows leaves.
+    The first reader that asks is served.  None asks for long: it stops when it is as far ahead as it may.  A
+    request appears on the bus one cycle later, an answer without delay.  No address outside the windows
+    leaves.
 
     Parameters
     ----------
@@ -94,29 +94,26 @@ class Fetch(wiring.Component):
             "reader": range(self.count), "refused": 1, "address": ADDRESS_BITS})
         m.submodules.under_way = under_way = Queue(under_way_layout, depth=OUTSTANDING)
 
-        # The reader whose turn it is; its request is checked and waits in `burst` for the bus.
-        turns = RoundRobin(self.count)
-        m.submodules.turns = ResetInserter(self.idle)(turns)
+        # The first reader that asks; its request is checked and waits in `burst` for the bus.
+        asked = Signal()
+        chosen = Signal(range(self.count))
+        request = Signal(burst_layout(ADDRESS_BITS))
         pending = Signal()
         allowed = Signal()
-        reader = Signal.like(turns.grant)
-        burst = Signal(burst_layout(ADDRESS_BITS))
-        request = Signal.like(burst)
+        reader = Signal.like(chosen)
+        burst = Signal.like(request)
         take = Signal()
         sent = Signal()
-        m.d.comb += [
-            turns.requests.eq(Cat(reader.request.valid for reader in self.readers)),
-            turns.served.eq(take),
-        ]
-        with m.Switch(turns.grant):
-            for index, port in enumerate(self.readers):
-                with m.Case(index):
-                    m.d.comb += [request.eq(port.request.payload), port.request.ready.eq(take)]
+        m.d.comb += asked.eq(Cat(port.request.valid for port in self.readers).any())
+        for index, port in reversed(list(enumerate(self.readers))):
+            with m.If(port.request.valid):
+                m.d.comb += [chosen.eq(index), request.eq(port.request.payload)]
+            m.d.comb += port.request.ready.eq(take & (chosen == index))
         inside = [window.read & (window.base <= request.addr)
                   & (request.addr + ((request.len + 1) << row_shift) <= window.limit)
                   for window in self.windows]
         m.d.comb += [
-            take.eq(turns.requests.any() & (~pending | sent)),
+            take.eq(asked & (~pending | sent)),
             bus.ar.payload.addr.eq(burst.addr),
             bus.ar.payload.len.eq(burst.len),
             bus.ar.valid.eq(pending & allowed & under_way.i.ready),
@@ -125,11 +122,10 @@ class Fetch(wiring.Component):
             under_way.i.payload.address.eq(burst.addr),
             under_way.i.valid.eq(pending & (bus.ar.ready | ~allowed)),
             sent.eq(under_way.i.valid & under_way.i.ready),
-            self.idle.eq(~turns.requests.any() & ~pending & ~under_way.o.valid),
+            self.idle.eq(~asked & ~pending & ~under_way.o.valid),
         ]
         with m.If(take):
-            m.d.sync += [pending.eq(1), allowed.eq(Cat(inside).any()), reader.eq(turns.grant),
-                         burst.eq(request)]
+            m.d.sync += [pending.eq(1), allowed.eq(Cat(inside).any()), reader.eq(chosen), burst.eq(request)]
         with m.Elif(sent):
             m.d.sync += pending.eq(0)
 
