@@ -47,7 +47,7 @@ class Opcode(IntEnum):
     """First byte of an instruction."""
 
     NOP = 0x01
-    """Only waits and updates."""
+    """Only waits and updates; it is complete as soon as the instructions before it are."""
     SET_REGISTERS = 0x02
     """Executes its sets."""
     LOOP = 0x03
@@ -137,11 +137,11 @@ class FaultCode(IntEnum):
     SEMAPHORE_OVERFLOW = 7
     """Semaphore above 255 or below 0; ``info``: semaphore."""
     DEADLOCK = 8
-    """No engine can make progress; ``info``: bit per engine that waits, see ENGINE_WAITING."""
+    """No engine can make progress; ``info``: bit per engine that waits, see register WAITING."""
     SIZE_MISMATCH = 9
     """The two sides of a copy, or operand and result, differ in size; ``info``: opcode."""
     WATCHDOG = 10
-    """No progress for WATCHDOG cycles with a bus transaction outstanding."""
+    """No progress for WATCHDOG cycles; ``info``: bit per engine that is not finished and does not wait."""
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,8 @@ CHIP_BASE = (
 
 _SETS = Field("sets", count=NUM_SETS, fields=(
     Field("destination", 8), Field("source", 8), Field("reserved", 16), Field("immediate", 64, signed=True)))
-"""``register[destination] = register[source] + immediate``, in order; destination 0 does nothing."""
+"""``register[destination] = register[source] + immediate``, in order; destination 0 does nothing.  Those of
+a LOOP are done once, before the first turn; those of an END_LOOP at the end of every turn."""
 
 INSTRUCTIONS = {
     Opcode.NOP: HEADER,

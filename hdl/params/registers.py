@@ -38,7 +38,7 @@ class Register(IntEnum):
     WATCHDOG = 0x024
     """Cycles without progress until the WATCHDOG fault; 0 switches it off."""
     PROGRAM_BASE = 0x028
-    """Address of the program header, 64 bits."""
+    """Address of the program header, 64 bits, aligned as STREAM_BASE."""
     ERROR_CODE = 0x030
     """RO, :class:`hdl.params.isa.FaultCode` of the first fault since reset."""
     ERROR_ENGINE = 0x034
@@ -56,9 +56,11 @@ class Status(IntEnum):
     """Bits of STATUS."""
 
     BUSY = 0
+    """From the doorbell to DONE or ERROR.  After an error the other engines go on; a reset waits for them."""
     DONE = 1
     ERROR = 2
     RESETTING = 3
+    """From RESET until every outstanding bus transaction was answered, however long that takes."""
 
 
 class Interrupt(IntEnum):
@@ -93,7 +95,8 @@ class EngineRegister(IntEnum):
     """Offsets in an engine's block."""
 
     STREAM_BASE = 0x00
-    """Address of the engine's first instruction, 64 bits, a multiple of 64 bytes."""
+    """Address of the engine's first instruction, 64 bits, a multiple of 64 bytes and of an AXI beat; lower
+    bits read as zero."""
     STREAM_LENGTH = 0x08
     """Number of instructions in memory; 0: the engine is not used."""
     STATE = 0x0C
