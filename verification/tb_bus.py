@@ -17,7 +17,7 @@ from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
 from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiRam
 
-from verification.env.csr_master import BusError, Read, WaitCycles, WaitFor, Write
+from verification.env.csr_master import BusError, Read, WaitCycles, WaitFor
 from verification.env.host import read_outcome, run_job
 from verification.env.register_map import RegisterMap
 

@@ -14,13 +14,14 @@ SRAM_MODULE = "sram"
 _MODULE = re.compile(r"^module \\(\S+)$", re.MULTILINE)
 _REFERENCE = re.compile(r"^(module|  cell) \\(\S+)", re.MULTILINE)
 
-# `proc` and `opt` instead of Amaranth's own `proc -nomux`: registers come out with reset and enable,
-# an expression once instead of once per use, and no wire per field of every structure.
+# `proc` and `opt` instead of Amaranth's own `proc -nomux`: registers come out with their enable, an
+# expression once instead of once per use, and no wire per field of every structure.  Synchronous resets
+# stay multiplexers: taken apart by bits of equal reset they make Icarus two to five times slower.
 _SCRIPT = """\
 read_rtlil design.rtlil
 {forget_contents}
 proc
-opt
+opt -nosdff
 memory_collect
 opt_clean -purge
 clean_zerowidth

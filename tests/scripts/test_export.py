@@ -61,7 +61,8 @@ class Pair(wiring.Component):
     module_name = "pair"
 
     def __init__(self):
-        super().__init__({"clear": In(1), "steps": In(data.ArrayLayout(4, 2)), "sorted": Out(data.ArrayLayout(8, 2))})
+        super().__init__({
+            "clear": In(1), "steps": In(data.ArrayLayout(4, 2)), "sorted": Out(data.ArrayLayout(8, 2))})
 
     def elaborate(self, platform):
         m = Module()
@@ -148,7 +149,7 @@ def test_clashing_names_are_an_error():
             place(m, platform, "odd", odd)
             m.d.comb += [inner.step.eq(1), odd.step.eq(1), self.o.eq(inner.total ^ odd.total)]
             return m
-    with pytest.raises(ExportError, match="Module names clash when flattened: my_clash, my_clash.inner, my_clash_inner"):
+    with pytest.raises(ExportError, match=r"^Module names clash when flattened: .*clash_inner$"):
         convert_design(Clash(), "clash", prefix="my_")
 
 
@@ -234,7 +235,7 @@ def test_all_files_or_none(tmp_path, monkeypatch):
     monkeypatch.setattr("scripts.export.writer.c_header", broken)
     with pytest.raises(RuntimeError, match="broken"):
         export(TINY, tmp_path / "other", top="sram")
-    assert not list((tmp_path / "other").glob("*")) if (tmp_path / "other").exists() else True
+    assert not (tmp_path / "other").exists()
 
 
 def test_manifest():
@@ -261,7 +262,7 @@ def make_array_latency():
 
 
 def test_unknown_top():
-    with pytest.raises(ValueError, match="^Top must be one of core, array, .*, not 'chip'$"):
+    with pytest.raises(ValueError, match=r"^Top must be one of core, array, .*, not 'chip'$"):
         make_top(TINY, "chip")
 
 
