@@ -39,8 +39,8 @@ def test_the_golden_model_has_the_same_faults(config):
 @pytest.fixture(scope="module")
 def checks():
     config = CONFIGS[0]
-    manifest = make_manifest(config, top="core", module="core", modules=[], ports=[], layouts={}, latencies={},
-                             files=[])
+    manifest = make_manifest(config, top="core", module="core", modules=[], ports=[], layouts={},
+                             latencies={}, files=[])
     return fault_checks(config, manifest)
 
 
@@ -50,7 +50,8 @@ def outcomes(check):
     case, model = keywords["case"], keywords["model"]
     fault = Fault(case.code, keywords["engines"].get(case.engine, 255),
                   *((model.pc, model.info, model.address) if model else (0, 0, 0)))
-    empty = Outcome(cycles=1, core_cycles=1, counters={}, semaphores=[], fault=None, waiting={}, dump=[], trace=[])
+    empty = Outcome(cycles=1, core_cycles=1, counters={}, semaphores=[], fault=None, waiting={}, dump=[],
+                    trace=[])
     return replace(empty, fault=fault), replace(empty, dump=[keywords["expected"].tobytes()])
 
 
@@ -60,7 +61,8 @@ def test_judge(checks):
         assert check.judge((faulty, recovered)) == []
         dump = bytearray(recovered.dump[0])
         dump[0] ^= 1
-        assert check.judge((faulty, replace(recovered, dump=[bytes(dump)]))) == ["the result after recovery differs"]
+        differs = check.judge((faulty, replace(recovered, dump=[bytes(dump)])))
+        assert differs == ["the result after recovery differs"]
         assert len(check.judge((replace(faulty, fault=replace(faulty.fault, engine=7)), recovered))) >= 1
         assert len(check.judge((faulty, replace(recovered, fault=faulty.fault)))) == 1
         if check.judge.keywords["model"]:
