@@ -57,7 +57,8 @@ def test_copies_keep_bits(p):
 
 
 @pytest.mark.parametrize("saturate", [False, True])
-@pytest.mark.parametrize(("src", "dst"), [("float32", "float8_e4m3fn"), ("bfloat16", "float32"), ("int32", "uint8")])
+@pytest.mark.parametrize(("src", "dst"), [
+    ("float32", "float8_e4m3fn"), ("bfloat16", "float32"), ("int32", "uint8")])
 def test_copies_convert(p, src, dst, saturate):
     x = np.array([[0.0, -0.0, 1.5, -3, 464, 465, 1e6], [-1e6, 255, 256, 2.5, 3.5, -1, 7]])
     if src != "int32":
