@@ -6,26 +6,35 @@ import pytest
 
 from hdl import CoreConfig
 from scripts.export import cached_export
-from scripts.export.checks import check_design, check_elaboration, check_lint
+from scripts.export.checks import CheckError, check_design, check_elaboration, check_lint, synthesize
 
-PRESETS = ["tiny", "small", "edge", "medium"]
+CHECKS = {"tiny": (check_lint, check_elaboration, check_design), "small": (check_lint, check_design),
+          "edge": (check_design,), "medium": (check_design,)}
+"""By preset; lint and elaboration of the large ones, which have the same modules, take minutes."""
+SMALLEST = CoreConfig(rows=1, cols=1, sbuf_bytes=4096, axi_data_width=64, dma_engines=1, queue_depth=2,
+                      semaphores=8, dram_windows=2)
 LARGEST = 2 << 20
 """Bytes of Verilog."""
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", CHECKS)
 def test_core(preset):
     directory = cached_export(CoreConfig.preset(preset))
     manifest = json.loads((directory / "manifest.json").read_text())
     assert sum((directory / name).stat().st_size for name in manifest["files"]) < LARGEST
     assert len(set(manifest["modules"])) == len(manifest["modules"])
-    check_lint(directory)
-    check_elaboration(directory)
-    check_design(directory)
+    for check in CHECKS[preset]:
+        check(directory)
+
+
+def test_core_synthesizes():
+    cells = synthesize(cached_export(SMALLEST))
+    memories = sum(count for cell, count in cells.items() if "sram_1r1w" in cell)
+    assert memories >= SMALLEST.partitions * (SMALLEST.sbuf_banks + SMALLEST.psum_banks)
+    assert not any("$mem" in cell or "LATCH" in cell for cell in cells)
 
 
 def test_wrong_hash_fails_the_test_bench(tmp_path):
-    from scripts.export.checks import CheckError
     directory = cached_export(CoreConfig.preset("tiny"))
     for file in directory.iterdir():
         (tmp_path / file.name).write_text(file.read_text())

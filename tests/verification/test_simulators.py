@@ -57,7 +57,7 @@ def test_missing(missing, no_package, name, programs, message):
 @pytest.mark.parametrize("name", ["icarus", "verilator"])
 def test_missing_cocotb(no_package, name):
     no_package("cocotb")
-    with pytest.raises(SimulatorNotFound, match="^cocotb is missing: install it with "):
+    with pytest.raises(SimulatorNotFound, match=r"^cocotb is missing: install it with "):
         find_simulator(name)
 
 
@@ -72,5 +72,5 @@ def test_old_versions(monkeypatch, no_package):
 
 
 def test_unknown():
-    with pytest.raises(ValueError, match="^Simulator must be one of icarus, verilator, not 'vcs'$"):
+    with pytest.raises(ValueError, match=r"^Simulator must be one of icarus, verilator, not 'vcs'$"):
         find_simulator("vcs")

@@ -112,7 +112,7 @@ def test_error_responses_are_raised_in_the_script():
 def test_uncaught_error_ends_the_run():
     def script():
         yield Read(UNMAPPED)
-    with pytest.raises(BusError, match="^read of register 0x100 got response 2$"):
+    with pytest.raises(BusError, match=r"^read of register 0x100 got response 2$"):
         run(script)
 
 
@@ -147,5 +147,5 @@ def test_monitor():
     assert monitor.entries(1) == [
         TraceEntry("tensor", 0, 0, 1), TraceEntry("dma0", 4, -1, 2), TraceEntry("tensor", 1, 1, 3),
         TraceEntry("dma0", 5, 0, 3), TraceEntry("dma0", 6, 3, None)]
-    with pytest.raises(ProtocolError, match="^tensor completes an instruction that was not dispatched$"):
+    with pytest.raises(ProtocolError, match=r"^tensor completes an instruction that was not dispatched$"):
         monitor.step({"trace": lane(0, 1)})
