@@ -5,6 +5,7 @@ import click
 from hdl import CoreConfig
 from hdl.params.formats import lookup
 from hdl.params.presets import PRESETS
+from scripts.area import estimate_macs
 from scripts.console import json_option, print_json, print_pairs, print_table
 from scripts.files import load_config
 
@@ -27,6 +28,7 @@ def derived_figures(config):
         "psum_bank_words": config.psum_bank_words,
         "bytes_per_memory_row": config.row_bytes,
         "memory_bytes_per_cycle": config.memory_bytes_per_cycle or beats,
+        "estimated_mac_area_nand2": estimate_macs(config),
         "array_fill_cycles": config.rows * config.pe_latency + config.groups,
     }
 

@@ -22,7 +22,7 @@ def test_one_configuration_with_derived_figures(trncore, tmp_path):
     assert config["derived"]["partitions"] == 5
     assert config["derived"]["sbuf_total_bytes"] == 5 * 4096
     text = trncore("configs", path).out
-    assert "peak_macs_per_cycle     15\n" in text
+    assert "peak_macs_per_cycle       15\n" in text
 
 
 @pytest.mark.parametrize(("content", "message"), [
