@@ -25,10 +25,12 @@ VERILATOR_ARGUMENTS = (
     "-Wno-fatal", "-Wno-lint", "-Wno-style",
     # Small C++ files compile in parallel and in little memory.
     "--output-split", "20000", "--output-split-cfuncs", "2000",
-    # Memory that nobody wrote is random.
+    # With RANDOM_START: memory that nobody wrote is random.
     "--x-initial", "unique", "--x-assign", "fast",
     "--no-timing",
 )
+RANDOM_START = ("+verilator+rand+reset+2", "+verilator+seed+1")
+"""Arguments of the simulation."""
 
 
 class BuildError(RuntimeError):
@@ -164,6 +166,7 @@ def run_module(built, module, request, *, progress=None):
                     test_module=module, hdl_toplevel=built.top, hdl_toplevel_lang="verilog",
                     build_dir=built.directory, test_dir=directory, log_file=log, timescale=TIMESCALE,
                     results_xml=str(directory / "results.xml"),
+                    plusargs=RANDOM_START if built.simulator.name == "verilator" else (),
                     extra_env={"TRNCORE_RUN_DIRECTORY": str(directory)})
             except (RuntimeError, SystemExit):
                 pass   # The results, or their absence, tell.

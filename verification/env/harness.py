@@ -56,7 +56,7 @@ class Harness:
         self._throttle = Throttle(self._options.bytes_per_cycle)
         self.ports = [
             AxiMemory(self.memory, prefix=f"axi{i}__", data_bytes=widths[f"axi{i}__wdata"] // 8,
-                      id_width=widths.get(f"axi{i}__arid", 0), options=self._options,
+                      id_width=widths[f"axi{i}__arid"], options=self._options,
                       throttle=self._throttle, windows=windows)
             for i in range(manifest["config"]["axi_ports"])]
         self.monitor = TraceMonitor(manifest) if trace else None
