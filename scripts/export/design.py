@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from scripts.export.layout import port_layouts
 from scripts.export.platform import ExportPlatform
-from scripts.export.verilog import flatten_names, module_names, to_verilog
+from scripts.export.rtlil import flatten_names, merge_duplicates, module_names
+from scripts.export.verilog import to_verilog
 
 __all__ = ["Design", "component_latencies", "convert_design"]
 
@@ -65,12 +66,14 @@ def convert_design(component, name, *, prefix=""):
     Raises
     ------
     ExportError
-        Yosys failed, or two modules would get the same name.
+        Yosys failed.
+    NameClash
+        Two modules would get the same name.
     """
     platform = ExportPlatform(prefix)
     module = platform.convert(component, name)
-    text = "".join(platform.modules.values())
+    text = merge_duplicates(flatten_names("".join(platform.modules.values())))
     logic, sram = to_verilog(text, prefix)
-    return Design(module=module, modules=module_names(flatten_names(text)),
+    return Design(module=module, modules=module_names(text),
                   ports=platform.ports(module), layouts=port_layouts(component),
                   latencies=component_latencies(component), logic=logic, sram=sram)

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import Flow
 
 __all__ = ["ExportPlatform", "signature_ports"]
 
-_PORT = re.compile(r"^  wire width (\d+) (input|output) \d+ +\\(\S+)$", re.MULTILINE)
+_PORT = re.compile(r"^  wire width (\d+) (input|output) \d+ +(?:signed +)?\\(\S+)$", re.MULTILINE)
 
 
 def signature_ports(component):

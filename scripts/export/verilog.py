@@ -1,18 +1,16 @@
-"""RTLIL of a whole design to Verilog: plain module names, logic and memories in two files."""
+"""RTLIL of a whole design to Verilog, logic and memories apart."""
 
-import re
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-__all__ = ["ExportError", "SRAM_MODULE", "flatten_names", "module_names", "to_verilog"]
+from scripts.export.rtlil import module_names
+
+__all__ = ["ExportError", "SRAM_MODULE", "to_verilog"]
 
 SRAM_MODULE = "sram"
 """Modules whose name starts so (after the prefix) are memories that a macro may replace."""
-
-_MODULE = re.compile(r"^module \\(\S+)$", re.MULTILINE)
-_REFERENCE = re.compile(r"^(module|  cell) \\(\S+)", re.MULTILINE)
 
 # `proc` and `opt` instead of Amaranth's own `proc -nomux`: registers come out with their enable, an
 # expression once instead of once per use, and no wire per field of every structure.  Synchronous resets
@@ -26,7 +24,6 @@ memory_collect
 opt_clean -purge
 clean_zerowidth
 attrmap -remove unused_bits
-attrmap -modattr -remove generator -remove top
 select {prefix}{sram}* %n
 write_verilog -selected logic.v
 select {prefix}{sram}*
@@ -38,27 +35,6 @@ class ExportError(RuntimeError):
     """A tool that export needs failed; the message holds what it printed."""
 
 
-def module_names(text):
-    """Return the names of the modules that an RTLIL text defines, in order."""
-    return _MODULE.findall(text)
-
-
-def flatten_names(text):
-    """Turn the hierarchical module names of Amaranth (``core.sbuf.bank``) into plain identifiers.
-
-    Every module named in the result can be written in Verilog without a backslash.
-
-    Raises
-    ------
-    ExportError
-        Two modules would get the same name.
-    """
-    plain = {name: re.sub(r"\W", "_", name) for name in module_names(text)}
-    if len(set(plain.values())) != len(plain):
-        raise ExportError(f"Module names clash when flattened: {', '.join(sorted(plain))}")
-    return _REFERENCE.sub(lambda m: f"{m[1]} \\{plain.get(m[2], m[2])}", text)
-
-
 def to_verilog(text, prefix=""):
     """Convert an RTLIL design to Verilog with the Yosys that is pinned with Amaranth.
 
@@ -68,7 +44,7 @@ def to_verilog(text, prefix=""):
     Parameters
     ----------
     text : str
-        RTLIL of all modules.
+        RTLIL of all modules, with plain names.
     prefix : str
         What stands before :data:`SRAM_MODULE` in module names.
 
@@ -82,7 +58,6 @@ def to_verilog(text, prefix=""):
     ExportError
         Yosys refused the text.
     """
-    text = flatten_names(text)
     has_sram = any(name.startswith(prefix + SRAM_MODULE) for name in module_names(text))
     forget = f"delete {prefix}{SRAM_MODULE}*/t:$meminit_v2" if has_sram else ""
     with tempfile.TemporaryDirectory() as directory:

@@ -1,6 +1,7 @@
 """The exported core of every preset up to ``medium`` under other people's tools."""
 
 import json
+import re
 
 import pytest
 
@@ -17,12 +18,22 @@ LARGEST = 2 << 20
 """Bytes of Verilog."""
 
 
+def assert_no_module_twice(file):
+    """No two modules have the same lines, whatever their order."""
+    names = {}
+    for name, body in re.findall(r"^module (\S+?)\((.*?)^endmodule", file.read_text(), re.MULTILINE | re.DOTALL):
+        lines = tuple(sorted(body.splitlines()))
+        assert lines not in names, f"{name} is {names[lines]}"
+        names[lines] = name
+    assert len(names) > 50
+
+
 @pytest.mark.parametrize("preset", CHECKS)
 def test_core(preset):
     directory = cached_export(CoreConfig.preset(preset))
     manifest = json.loads((directory / "manifest.json").read_text())
     assert sum((directory / name).stat().st_size for name in manifest["files"]) < LARGEST
-    assert len(set(manifest["modules"])) == len(manifest["modules"])
+    assert_no_module_twice(directory / "core.v")
     for check in CHECKS[preset]:
         check(directory)
 
