@@ -5,7 +5,7 @@ Every product is made of operands that hurt (:mod:`golden.data`) and must have t
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations, product
 from pathlib import Path
@@ -14,7 +14,7 @@ import numpy as np
 
 import golden
 from golden.data import check_hostile, hostile_operands
-from golden.formats import to_bits
+from golden.formats import from_bits, to_bits
 from golden.gemm import gemm_program
 from hdl.params.formats import FORMATS
 from scripts.covering import all_pairs, covering_sample
@@ -26,7 +26,7 @@ CASES = Path(__file__).parents[1] / "tests" / "cases"
 UNIT_CASES = ("mac", "dot", "cast", "evacuate")
 """Files of expected bits; :data:`verification.unit_cases.UNITS` has the unit of each."""
 
-CORE_CHECKS = ("registers", "faults", "bus")
+CORE_CHECKS = ("registers", "faults", "bus", "dot")
 """Checks of the core beyond products: :func:`run_core`."""
 
 STALLS = (0.0, 0.1, 0.5, 0.9)
@@ -35,6 +35,8 @@ LATENCY = (1, 40)
 """Limits of the random memory latency in cycles."""
 MIXED_PAIRS = (("bfloat16", "float8_e4m3"), ("float8_e5m2", "tfloat32"), ("float16", "bfloat16"),
                ("float8_e3m4", "float8_e4m3fn"))
+DOT_CASES = {"verilator": None, "icarus": 10, "pysim": 3}
+"""Backend -> how many recorded dot products become programs; ``None``: all."""
 BATCH = 200
 """Programs assembled and run at a time."""
 
@@ -175,6 +177,11 @@ def check_data(config, gemms, *, each_format=True):
         check_hostile(operands, results, each_format=each_format)
 
 
+def _read_cases(file):
+    with open(CASES / f"{file}.jsonl") as lines:
+        return [json.loads(line) for line in lines]
+
+
 def run_unit(config, file, backend):
     """Run the cases of ``file`` (one of :data:`UNIT_CASES`) on the exported unit that they are about.
 
@@ -186,8 +193,7 @@ def run_unit(config, file, backend):
     from scripts.backends.models import find_model
     from verification.env.playback import Playback
     from verification.unit_cases import UNITS
-    with open(CASES / f"{file}.jsonl") as lines:
-        cases = [json.loads(line) for line in lines]
+    cases = _read_cases(file)
     top, stimulus = UNITS[file]
     model = find_model(config, top, backend)
     unit = stimulus(model.manifest, cases)
@@ -198,7 +204,8 @@ def run_unit(config, file, backend):
 
 def run_core(config, check, backend, seed=0):
     """Run one of :data:`CORE_CHECKS`: the register map, every fault with recovery by soft reset (not on
-    pysim: it would take minutes), a product with cocotbext-axi's bus models (Icarus only).
+    pysim: it would take minutes), a product with cocotbext-axi's bus models (Icarus only), the recorded
+    dot products of the array's height (:data:`DOT_CASES`).
 
     Returns
     -------
@@ -214,6 +221,8 @@ def run_core(config, check, backend, seed=0):
     from verification.register_checks import register_checks
     if (check == "bus" and backend != "icarus") or (check == "faults" and backend == "pysim"):
         return None
+    if check == "dot":
+        return _run_dots(config, backend, seed)
     if check == "bus":
         cycles, lines = run_bus_check(config, cached_export(config), backend, seed=seed)
         return Outcome(len(BUS_STALLS), cycles, lines)
@@ -221,3 +230,35 @@ def run_core(config, check, backend, seed=0):
     make = {"registers": register_checks, "faults": fault_checks}[check]
     checks = make(config, model.manifest, seed=seed)
     return Outcome(len(checks), None, failures(checks, model.run([c.factory for c in checks])))
+
+
+def _run_dots(config, backend, seed):
+    """Run recorded dot products, over several K tiles most of them, as 1 x K x 1 programs."""
+    from scripts.backends import Run, run_batch
+    from verification.env.options import Options
+    cases = [case for case in _read_cases("dot") if case["rows"] == config.rows
+             and {case["x_dtype"], case["w_dtype"]} <= set(config.formats)][:DOT_CASES[backend]]
+    if not cases:
+        return None
+    runs = []
+    for number, case in enumerate(cases):
+        image = gemm_program(config, 1, len(case["x"]), 1, (case["x_dtype"], case["w_dtype"]))
+        # The host would narrow tfloat32; here the hardware is to read words as they are.
+        tensors = {name: replace(tensor, dtype=tensor.dtype.replace("tfloat32", "float32"))
+                   for name, tensor in image.tensors.items()}
+        inputs = {}
+        for name, operand in (("a", "x"), ("b", "w")):
+            bits = np.array([int(word, 16) for word in case[operand]])
+            inputs[name] = from_bits(bits, tensors[name].dtype).reshape(tensors[name].shape)
+        runs.append(Run(replace(image, tensors=tensors), inputs,
+                        Options(latency=LATENCY, seed=seed + number), trace=False))
+    outcome = Outcome(len(cases), 0, [])
+    for case, result in zip(cases, run_batch(runs, backend), strict=True):
+        if isinstance(result, Exception):
+            outcome.failures.append(f"{case}: {type(result).__name__}: {result}")
+            continue
+        outcome.cycles += result.cycles
+        found = int(to_bits(result.outputs["d"])[0, 0])
+        if result.fault or found != int(case["expect"], 16):
+            outcome.failures.append(f"{case}: {result.fault or hex(found)}")
+    return outcome

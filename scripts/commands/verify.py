@@ -20,7 +20,7 @@ SHOWN_FAILURES = 5
 @backends_option("icarus,verilator")
 @click.option("-k", "pattern", default="", metavar="PATTERN",
               help="Only checks whose name contains it (unit mac, unit dot, unit cast, unit evacuate, "
-                   "core registers, core faults, core bus, gemm sample, gemm random, gemm full).")
+                   "core registers, core faults, core bus, core dot, gemm sample, gemm random, gemm full).")
 @click.option("--full", is_flag=True, help="All combinations of sizes, formats and stalls, not a sample.")
 @click.option("--seed", default=0, show_default=True, help="Of data, latencies and stalls.")
 @json_option
