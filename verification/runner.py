@@ -17,6 +17,7 @@ from verification.simulators import Simulator, find_simulator
 __all__ = ["Build", "BuildError", "SimulationError", "build", "run_environments", "run_module"]
 
 TIMESCALE = ("1ns", "1ns")
+ICARUS_PROGRAM = "sim.vvp"
 LOG_TAIL_LINES = 30
 POLL_SECONDS = 0.2
 
@@ -119,6 +120,10 @@ def _compile(simulator, sources, top, arguments, directory):
             build_args=list(arguments), build_dir=directory, timescale=TIMESCALE, log_file=log)
     except (RuntimeError, SystemExit) as error:
         raise BuildError(f"{simulator.name} does not compile the design: {error}\n{_tail(log)}") from None
+    # What was compiled on the way is twenty times larger than the result.
+    for path in directory.iterdir():
+        if path.name not in (top, ICARUS_PROGRAM, log.name, *sources):
+            path.unlink()
 
 
 def run_environments(built, factories, *, progress=None):
