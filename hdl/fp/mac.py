@@ -57,8 +57,7 @@ class MultiplyAccumulate(wiring.Component):
     def __init__(self, *, x, w, accumulator="float32", latency):
         if latency not in _CUTS:
             raise ValueError(f"latency must be in {min(_CUTS)}..{max(_CUTS)}, not {latency!r}")
-        if isinstance(accumulator, str):
-            accumulator = lookup(accumulator)
+        accumulator = lookup(accumulator)
         if not accumulator.has_inf:
             raise ValueError(f"accumulator must have infinities, not {accumulator.name!r}")
         self.x_format = x

@@ -164,15 +164,17 @@ _BY_ANY_NAME = {**FORMATS, **{f.alias: f for f in FORMATS.values()}}
 
 
 def lookup(name):
-    """Return the format called ``name`` (name, alias or :class:`DType`).
+    """Return the format called ``name`` (name, alias or :class:`DType`); a format stays what it is.
 
     Raises
     ------
     ValueError
         For an unknown name; the message lists what is allowed.
     TypeError
-        If ``name`` is no string and no ``DType``.
+        If ``name`` is no string, ``DType`` or format.
     """
+    if isinstance(name, FloatFormat | IntFormat):
+        return name
     if isinstance(name, DType):
         name = name.name.lower()
     if not isinstance(name, str):

@@ -32,6 +32,12 @@ def _mac(config):
     return MultiplyAccumulate(x=operand, w=operand, latency=config.pe_latency)
 
 
+def _fma(config):
+    from hdl.fp.fma import FusedMultiplyAdd
+    return FusedMultiplyAdd(x_formats=config.formats, w_formats=config.formats,
+                            mac_latency=config.pe_latency)
+
+
 def _convert(config):
     from hdl.fp.convert import Converter
     return Converter()
@@ -58,7 +64,7 @@ def _sram(config):
                 latency=config.sram_latency)
 
 
-TOPS = {"core": _core, "array": _array, "row": _row, "pe": _pe, "mac": _mac, "convert": _convert,
+TOPS = {"core": _core, "array": _array, "row": _row, "pe": _pe, "mac": _mac, "fma": _fma, "convert": _convert,
         "activation": _activation, "sbuf": _sbuf, "psum": _psum, "sram": _sram}
 """Functions that make each top from a configuration."""
 
