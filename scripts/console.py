@@ -11,13 +11,19 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["CheckFailed", "json_option", "print_json", "print_pairs", "print_table", "progress"]
+__all__ = ["CheckFailed", "json_option", "note", "print_json", "print_pairs", "print_table", "progress"]
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
 
 
 class CheckFailed(RuntimeError):
     """A comparison or check failed: exit status 1."""
+
+
+def note(text):
+    """Print a line on stderr if that is no terminal: what a progress bar shows on one."""
+    if not sys.stderr.isatty():
+        print(text, file=sys.stderr, flush=True)
 
 
 def print_json(data):

@@ -10,15 +10,20 @@ from scripts.console import CheckFailed, print_table, progress
 from scripts.files import replacing
 
 __all__ = ["backends_option", "bytes_moved", "check_equal", "counters_json", "largest_error",
-           "memory_options", "print_counters", "run_all", "run_one", "write_traces"]
+           "memory_options", "parse_backends", "print_counters", "run_all", "run_one", "write_traces"]
 
 STALLS = ("stall_fetch", "stall_semaphore", "stall_memory", "stall_hazard")
 ENGINE_COUNTERS = ("busy", *STALLS, "idle", "instructions")
 
 
-def _backends(ctx, parameter, value):
-    if value is None:
-        return None
+def parse_backends(value):
+    """Return the backends in ``"NAME,..."``.
+
+    Raises
+    ------
+    ValueError
+        One does not exist or cannot be used here.
+    """
     from scripts.backends import available, check_backend
     names = tuple(dict.fromkeys(check_backend(name.strip()) for name in value.split(",")))
     reasons = available()
@@ -30,8 +35,11 @@ def _backends(ctx, parameter, value):
 
 def backends_option(default="golden,pysim", show_default=True):
     """Return the option ``--backend``: a tuple of names that can be used here, or the default None."""
+    def parse(ctx, parameter, value):
+        return None if value is None else parse_backends(value)
+
     return click.option("--backend", "backends", default=default, show_default=show_default,
-                        callback=_backends, metavar="NAME,...",
+                        callback=parse, metavar="NAME,...",
                         help="golden, pysim, icarus, verilator; several are compared.")
 
 
