@@ -71,7 +71,8 @@ class _Burst:
 class AxiMemory:
     """Memory behind one AXI4 port.
 
-    Bursts of one ID are answered in order, of several IDs in any; writes take effect with their
+    Bursts of one ID are answered in order, of several IDs in any; without stalls the one that has been due
+    longest comes first, so that a fixed latency gives the same cycles always.  Writes take effect with their
     response, reads return what is there when a beat is offered.  While a valid is low its payload is
     random.
 
@@ -250,6 +251,9 @@ class AxiMemory:
         return [identifier for identifier, queue in queues.items()
                 if queue[0].due <= self._cycle and (self.healthy or not queue[0].silent)]
 
+    def _choose(self, queues, ready):
+        return self._random.choice(ready) if self._options.stall else min(ready, key=lambda i: queues[i][0].due)
+
     def _end_beat(self):
         """The beat on R was taken."""
         burst = self._read
@@ -277,7 +281,7 @@ class AxiMemory:
         if self._read is None or (self._options.stall and self._random.random() < INTERLEAVE):
             ready = self._ready_ids(self._reads)
             if ready:
-                self._read = self._reads[self._random.choice(ready)][0]
+                self._read = self._reads[self._choose(self._reads, ready)][0]
         return self._read
 
     def _offer_response(self):
@@ -285,7 +289,7 @@ class AxiMemory:
         if not ready or self._stalled():
             return self._withhold("bvalid", bid=self._id_width, bresp=2)
         self._withheld.discard("bvalid")
-        identifier = self._random.choice(ready)
+        identifier = self._choose(self._responses, ready)
         queue = self._responses[identifier]
         burst = queue.popleft()
         if not queue:
