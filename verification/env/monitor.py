@@ -16,6 +16,11 @@ class TraceMonitor:
     ----------
     manifest : dict
         Of the core; its port ``trace`` is an array over the engines.
+
+    Attributes
+    ----------
+    active_mask : int
+        All bits that tell of an event.
     """
 
     PORT = "trace"
@@ -23,13 +28,12 @@ class TraceMonitor:
     def __init__(self, manifest):
         layout = port_layout(manifest, self.PORT)
         fields = layout["element"]["fields"]
-        self._active = 0
-        """Mask of all bits that tell of an event."""
+        self.active_mask = 0
         self._lanes = []
         for index, engine in enumerate(manifest["engines"]):
             shifts = {name: layout["stride"] * index + field["offset"] for name, field in fields.items()}
             self._lanes.append((engine, shifts, deque()))
-            self._active |= 1 << shifts["dispatch"] | 1 << shifts["complete"]
+            self.active_mask |= 1 << shifts["dispatch"] | 1 << shifts["complete"]
         self._pc_mask = (1 << fields["pc"]["width"]) - 1
         self._cycle = 0
         self._complete = []
@@ -43,15 +47,25 @@ class TraceMonitor:
             An engine completes what was not dispatched.
         """
         word = outputs[self.PORT]
-        if word & self._active:
-            for engine, shifts, pending in self._lanes:
-                if word >> shifts["dispatch"] & 1:
-                    pending.append((word >> shifts["pc"] & self._pc_mask, self._cycle))
-                if word >> shifts["complete"] & 1:
-                    if not pending:
-                        raise ProtocolError(f"{engine} completes an instruction that was not dispatched")
-                    self._complete.append((engine, *pending.popleft(), self._cycle))
+        if word & self.active_mask:
+            self.observe(self._cycle, word)
         self._cycle += 1
+
+    def observe(self, cycle, word):
+        """Take the word of the trace port in a cycle in which one of :attr:`active_mask` is set.
+
+        Raises
+        ------
+        ProtocolError
+            An engine completes what was not dispatched.
+        """
+        for engine, shifts, pending in self._lanes:
+            if word >> shifts["dispatch"] & 1:
+                pending.append((word >> shifts["pc"] & self._pc_mask, cycle))
+            if word >> shifts["complete"] & 1:
+                if not pending:
+                    raise ProtocolError(f"{engine} completes an instruction that was not dispatched")
+                self._complete.append((engine, *pending.popleft(), cycle))
 
     def entries(self, start):
         """Return the trace with cycles counted from cycle ``start``."""
