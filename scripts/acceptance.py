@@ -35,7 +35,7 @@ LATENCY = (1, 40)
 """Limits of the random memory latency in cycles."""
 MIXED_PAIRS = (("bfloat16", "float8_e4m3"), ("float8_e5m2", "tfloat32"), ("float16", "bfloat16"),
                ("float8_e3m4", "float8_e4m3fn"))
-DOT_CASES = {"verilator": None, "icarus": 10, "pysim": 3}
+DOT_CASES = {"rtl": None, "verilator": None, "icarus": 10, "pysim": 3}
 """Backend -> how many recorded dot products become programs; ``None``: all."""
 BATCH = 200
 """Programs assembled and run at a time."""
@@ -212,6 +212,7 @@ def run_core(config, check, backend, seed=0):
     Outcome or None
         ``None`` if the check is not made on this backend.
     """
+    from scripts.backends import PROGRAM_BACKENDS
     from scripts.backends.models import find_model
     from scripts.export import cached_export
     from verification.bus_check import run_bus_check
@@ -219,10 +220,11 @@ def run_core(config, check, backend, seed=0):
     from verification.checks import failures
     from verification.faults import fault_checks
     from verification.register_checks import register_checks
-    if (check == "bus" and backend != "icarus") or (check == "faults" and backend == "pysim"):
-        return None
     if check == "dot":
         return _run_dots(config, backend, seed)
+    if backend in PROGRAM_BACKENDS or (check == "bus" and backend != "icarus") \
+            or (check == "faults" and backend == "pysim"):
+        return None
     if check == "bus":
         cycles, lines = run_bus_check(config, cached_export(config), backend, seed=seed)
         return Outcome(len(BUS_STALLS), cycles, lines)

@@ -17,12 +17,12 @@ __all__ = ["golden_speed", "pe_area", "pe_busy", "simulation_speed"]
 GOLDEN_SIZE = 512
 REPEATS = 3
 
-SIMULATED_SIZES = {"pysim": 12, "icarus": 24, "verilator": 64}
+SIMULATED_SIZES = {"pysim": 12, "icarus": 24, "verilator": 64, "rtl": 128}
 """Backend -> M, K and N of the product that is timed: a few seconds."""
 
 BUSY_SHAPES = ((16, 16, 16), (33, 17, 25), (64, 64, 64), (100, 70, 90), (128, 128, 128), (256, 256, 256))
 BUSY_LATENCY = (20, 60)
-BUSY_CYCLES = {"golden": 1 << 30, "pysim": 500, "icarus": 5_000, "verilator": 300_000}
+BUSY_CYCLES = {"golden": 1 << 30, "pysim": 500, "icarus": 5_000, "verilator": 300_000, "rtl": 3_000_000}
 """Backend -> array cycles of the largest product that it is asked to simulate."""
 
 AREAS = (("bfloat16 MAC", "mac", ("bfloat16",)), ("float8_e4m3 MAC", "mac", ("float8_e4m3",)),

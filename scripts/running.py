@@ -7,10 +7,11 @@ from golden.formats import to_bits
 from golden.result import Result
 from hdl.params.registers import Counter
 from scripts.console import CheckFailed, print_table, progress
-from scripts.files import replacing
+from scripts.files import output_option, replacing
 
-__all__ = ["backends_option", "bytes_moved", "check_equal", "counters_json", "largest_error",
-           "memory_options", "parse_backends", "print_counters", "run_all", "run_one", "write_traces"]
+__all__ = ["backends_option", "bytes_moved", "check_equal", "counters_json", "largest_error", "make_waves",
+           "memory_options", "parse_backends", "print_counters", "run_all", "run_one", "waves_options",
+           "write_traces"]
 
 STALLS = ("stall_fetch", "stall_semaphore", "stall_memory", "stall_hazard")
 ENGINE_COUNTERS = ("busy", *STALLS, "idle", "instructions")
@@ -40,7 +41,7 @@ def backends_option(default="golden,pysim", show_default=True):
 
     return click.option("--backend", "backends", default=default, show_default=show_default,
                         callback=parse, metavar="NAME,...",
-                        help="golden, pysim, icarus, verilator; several are compared.")
+                        help="golden, pysim, icarus, verilator, rtl; several are compared.")
 
 
 def _latency(ctx, parameter, value):
@@ -64,7 +65,44 @@ def memory_options(command):
     return command
 
 
-def run_all(image, inputs, backends, **options) -> dict[str, Result]:
+def _window(ctx, parameter, value):
+    if value is None:
+        return None
+    first, _, end = value.partition(":")
+    try:
+        return int(first), int(end)
+    except ValueError:
+        raise ValueError(f"--waves must be cycles FROM:TO, not {value!r}") from None
+
+
+def waves_options(command):
+    """Add the options that record a waveform."""
+    window = click.option("--waves", callback=_window, metavar="FROM:TO",
+                          help="Record these cycles, counted from the doorbell, as a waveform; backend rtl.")
+    return window(output_option("--waves-file", default="waves.fst", show_default=True, metavar="FILE.fst",
+                                help="Where --waves writes.")(command))
+
+
+def make_waves(window, path, backends):
+    """Return what the options of :func:`waves_options` ask for: Waves or ``None``.
+
+    Raises
+    ------
+    ValueError
+        The window is empty, or backend rtl does not run.
+    """
+    from verification.env.job import Waves
+    if window is None:
+        return None
+    if "rtl" not in backends:
+        raise ValueError(f"--waves needs backend rtl among --backend, not only {','.join(backends)}")
+    try:
+        return Waves(str(path), *window)
+    except ValueError as error:
+        raise ValueError(f"--{error}") from None
+
+
+def run_all(image, inputs, backends, *, waves=None, **options) -> dict[str, Result]:
     """Run ``image`` on every backend.
 
     Parameters
@@ -73,6 +111,8 @@ def run_all(image, inputs, backends, **options) -> dict[str, Result]:
     inputs : dict
         Name -> array.
     backends : sequence of str
+    waves : Waves or None
+        For backend rtl.
     **options
         See :func:`scripts.backends.run`.
 
@@ -86,7 +126,8 @@ def run_all(image, inputs, backends, **options) -> dict[str, Result]:
     CheckFailed
         The hardware or its model reported a fault.
     """
-    return {backend: run_one(image, inputs, backend, **options) for backend in backends}
+    return {backend: run_one(image, inputs, backend, waves=waves if backend == "rtl" else None, **options)
+            for backend in backends}
 
 
 def run_one(image, inputs, backend, **options):

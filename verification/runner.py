@@ -12,7 +12,7 @@ from pathlib import Path
 
 from verification.bench import BENCH_MODULE, bench_source, visible_names
 from verification.cache import cached_directory
-from verification.simulators import Simulator, find_simulator
+from verification.simulators import Simulator, check_cocotb, find_simulator
 
 __all__ = ["Build", "BuildError", "SimulationError", "build", "run_environments", "run_module"]
 
@@ -80,11 +80,12 @@ def build(directory, simulator, *, wrapped=True):
     Raises
     ------
     SimulatorNotFound
-        The simulator is missing.
+        The simulator or cocotb is missing.
     BuildError
         It does not accept the design.
     """
     directory = Path(directory)
+    check_cocotb()
     simulator = find_simulator(simulator)
     manifest = json.loads((directory / "manifest.json").read_text())
     sources = {name: (directory / name).read_text() for name in manifest["files"]}

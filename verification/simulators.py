@@ -9,7 +9,7 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["SIMULATORS", "Simulator", "SimulatorNotFound", "find_simulator"]
+__all__ = ["SIMULATORS", "Simulator", "SimulatorNotFound", "check_cocotb", "find_simulator"]
 
 MINIMUM_VERILATOR = (5, 36)
 """First Verilator that cocotb 2.1's harness compiles with."""
@@ -52,15 +52,25 @@ def find_simulator(name):
     Raises
     ------
     SimulatorNotFound
-        It is not installed or too old, or cocotb, through which it is used, is not installed.
+        It is not installed or too old.
     ValueError
         Unknown name.
     """
     if name not in SIMULATORS:
         raise ValueError(f"Simulator must be one of {', '.join(SIMULATORS)}, not {name!r}")
+    return SIMULATORS[name]()
+
+
+def check_cocotb():
+    """Check that cocotb is there, through which environments reach a simulator.
+
+    Raises
+    ------
+    SimulatorNotFound
+        It is not installed.
+    """
     if importlib.util.find_spec("cocotb") is None:
         raise SimulatorNotFound("cocotb is missing: install it with `pip install 'trncore[test]'`")
-    return SIMULATORS[name]()
 
 
 def _icarus():

@@ -1,22 +1,23 @@
 """The same program on every backend: golden model, Amaranth's simulator, exported Verilog."""
 
 from dataclasses import dataclass, field
-from functools import partial
 
 import golden.machine
 from scripts.backends.models import find_model
 from scripts.backends.translate import make_result
-from verification.env.harness import job_harness
 from verification.env.job import make_job
 from verification.env.options import Options
-from verification.simulators import SIMULATORS, SimulatorNotFound, find_simulator
+from verification.simulators import SIMULATORS, SimulatorNotFound, check_cocotb, find_simulator
 
-__all__ = ["BACKENDS", "RTL_BACKENDS", "Run", "available", "check_backend", "fastest_rtl", "run", "run_batch"]
+__all__ = ["BACKENDS", "PROGRAM_BACKENDS", "RTL_BACKENDS", "Run", "available", "check_backend",
+           "fastest_rtl", "run", "run_batch"]
 
-RTL_BACKENDS = ("verilator", "icarus", "pysim")
+RTL_BACKENDS = ("rtl", "verilator", "icarus", "pysim")
 """Backends that simulate hardware, the fastest first."""
 BACKENDS = ("golden", *reversed(RTL_BACKENDS))
 """All backends, in the order in which to list them."""
+PROGRAM_BACKENDS = ("golden", "rtl")
+"""Backends that run programs on a whole core, and no parts of it."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ class Run:
         Record when each instruction starts and ends.
     watchdog : int or None
         Cycles for the WATCHDOG register; ``None``: the hardware's default.
+    waves : Waves or None
+        What to record as a waveform, on backend rtl.
     """
 
     image: object
@@ -40,6 +43,7 @@ class Run:
     options: Options = field(default_factory=Options)
     trace: bool = True
     watchdog: int | None = None
+    waves: object = None
 
 
 def check_backend(backend):
@@ -57,13 +61,15 @@ def check_backend(backend):
 
 def available():
     """Return ``{backend: None or why it cannot be used}``."""
-    reasons = dict.fromkeys(BACKENDS)
-    for name in SIMULATORS:
+    def reason(find, *arguments):
         try:
-            find_simulator(name)
+            find(*arguments)
         except SimulatorNotFound as error:
-            reasons[name] = str(error)
-    return reasons
+            return str(error)
+        return None
+
+    return {**dict.fromkeys(BACKENDS), "rtl": reason(find_simulator, "verilator"),
+            **{name: reason(check_cocotb) or reason(find_simulator, name) for name in SIMULATORS}}
 
 
 def fastest_rtl():
@@ -72,7 +78,7 @@ def fastest_rtl():
     return next(name for name in RTL_BACKENDS if reasons[name] is None)
 
 
-def run(image, inputs, backend="golden", *, trace=True, progress=None, watchdog=None, **options):
+def run(image, inputs, backend="golden", *, trace=True, progress=None, watchdog=None, waves=None, **options):
     """Run a program and return its :class:`~golden.result.Result`.
 
     Parameters
@@ -88,6 +94,8 @@ def run(image, inputs, backend="golden", *, trace=True, progress=None, watchdog=
         Called now and then with the number of cycles simulated so far.
     watchdog : int or None
         Cycles for the WATCHDOG register.
+    waves : Waves or None
+        What to record as a waveform; backend rtl only.
     **options
         Fields of :class:`~verification.env.options.Options`: ``latency``, ``stall``, ``seed``,
         ``timeout``, ``bytes_per_cycle`` (that of the configuration by default), ...
@@ -104,7 +112,7 @@ def run(image, inputs, backend="golden", *, trace=True, progress=None, watchdog=
         The hardware misbehaved.
     """
     options = {"bytes_per_cycle": image.config.memory_bytes_per_cycle, **options}
-    job = Run(image, inputs, Options(**options), trace=trace, watchdog=watchdog)
+    job = Run(image, inputs, Options(**options), trace=trace, watchdog=watchdog, waves=waves)
     result, = run_batch([job], backend, progress=progress and (lambda done, cycles: progress(cycles)))
     if isinstance(result, Exception):
         raise result
@@ -160,8 +168,7 @@ def _golden(runs, progress):
 
 def _simulated(config, runs, backend, progress):
     model = find_model(config, "core", backend)
-    factories = [
-        partial(job_harness, model.manifest,
-                make_job(r.image, r.inputs, r.options, trace=r.trace, watchdog=r.watchdog)) for r in runs]
+    jobs = [make_job(r.image, r.inputs, r.options, trace=r.trace, watchdog=r.watchdog, waves=r.waves)
+            for r in runs]
     return [make_result(r.image, value, backend) if good else value
-            for r, (good, value) in zip(runs, model.run(factories, progress=progress), strict=True)]
+            for r, (good, value) in zip(runs, model.run_jobs(jobs, progress=progress), strict=True)]

@@ -1,6 +1,6 @@
-"""Simulation models of the core and its parts: made once, each runs many environments."""
+"""Simulation models of the core and its parts: made once, each runs many environments or programs."""
 
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from amaranth.lib.wiring import Flow
 
@@ -10,9 +10,11 @@ from scripts.export.design import component_latencies
 from scripts.export.layout import port_layouts
 from scripts.export.manifest import make_manifest
 from scripts.export.platform import signature_ports
+from verification.env.harness import job_harness
+from verification.rtl.model import RtlModel
 from verification.runner import build, run_environments
 
-__all__ = ["MODELS", "CompiledModel", "ElaboratedModel", "find_model"]
+__all__ = ["MODELS", "CompiledModel", "DirectModel", "ElaboratedModel", "find_model"]
 
 KEPT_MODELS = 4
 
@@ -67,6 +69,11 @@ class ElaboratedModel:
         return results
 
 
+    def run_jobs(self, jobs, *, progress=None):
+        """As :meth:`run`, for programs (:class:`~verification.env.job.Job`) on the core."""
+        return self.run([partial(job_harness, self.manifest, job) for job in jobs], progress=progress)
+
+
 class CompiledModel:
     """An exported component in a Verilog simulator under cocotb; otherwise as :class:`ElaboratedModel`.
 
@@ -83,11 +90,53 @@ class CompiledModel:
         """As :meth:`ElaboratedModel.run`; one simulator process runs them all."""
         return run_environments(self._build, factories, progress=progress)
 
+    run_jobs = ElaboratedModel.run_jobs
+
+
+class DirectModel:
+    """The exported core in a compiled library (:mod:`verification.rtl`): runs programs only.
+
+    Raises
+    ------
+    ValueError
+        ``top`` is a part of the core.
+    SimulatorNotFound, BuildError
+    """
+
+    def __init__(self, config, top):
+        if top != "core":
+            raise ValueError(f"Backend rtl simulates the core, not {top!r}")
+        self._directory = cached_export(config)
+        self._models = {}
+
+    def _model(self, waves):
+        if waves not in self._models:
+            self._models[waves] = RtlModel(self._directory, waves=waves)
+        return self._models[waves]
+
+    @property
+    def manifest(self):
+        return self._model(False).manifest
+
+    def run_jobs(self, jobs, *, progress=None):
+        """As :meth:`ElaboratedModel.run_jobs`."""
+        results = []
+        for done, job in enumerate(jobs):
+            def report(cycles, done=done):
+                progress(done, cycles)
+            try:
+                model = self._model(job.waves is not None)
+                results.append((True, model.run(job, progress=progress and report)))
+            except Exception as error:   # Whatever it is belongs to this program; the next one runs.
+                results.append((False, error))
+        return results
+
 
 MODELS = {
     "pysim": ElaboratedModel,
     "icarus": lambda config, top: CompiledModel(config, top, "icarus"),
     "verilator": lambda config, top: CompiledModel(config, top, "verilator"),
+    "rtl": DirectModel,
 }
 """Functions that make a model from a configuration and a top, by backend."""
 

@@ -13,9 +13,11 @@ from scripts.running import (
     check_equal,
     counters_json,
     largest_error,
+    make_waves,
     memory_options,
     print_counters,
     run_all,
+    waves_options,
     write_traces,
 )
 
@@ -38,9 +40,10 @@ __all__ = ["command"]
 @output_option("--program", metavar="FILE.json", help="Write the program, for trncore run.")
 @backends_option()
 @memory_options
+@waves_options
 @json_option
 def command(a, b, output, config, dtype, out_dtype, double_row, a_layout, trace, program, backends,
-            latency, stall, seed, as_json):
+            latency, stall, seed, waves, waves_file, as_json):
     """Compute D = A @ B on the simulated core.
 
     Both matrices are narrowed to --dtype, rounded once.  The results of all backends are compared bit
@@ -64,7 +67,8 @@ def command(a, b, output, config, dtype, out_dtype, double_row, a_layout, trace,
     image = gemm_program(config, m, k, n, dtype, out_dtype, a_layout=a_layout)
     inputs = {"a": golden.cast(a, a_fmt.name), "b": golden.cast(b, b_fmt.name)}
     results = run_all(image, inputs, backends, latency=latency, stall=stall, seed=seed,
-                      trace=trace is not None)
+                      trace=trace is not None,
+                      waves=make_waves(waves, waves_file, backends))
     d = golden.matmul(a_mk, b, dtype, out_dtype, config.rows)
     check_equal({"golden.matmul": d, **{name: result.outputs["d"] for name, result in results.items()}})
     if output:

@@ -11,9 +11,11 @@ from scripts.running import (
     backends_option,
     check_equal,
     counters_json,
+    make_waves,
     memory_options,
     print_counters,
     run_all,
+    waves_options,
     write_traces,
 )
 
@@ -28,8 +30,9 @@ __all__ = ["command"]
 @output_option("--trace", metavar="FILE", help="Write a Chrome/Perfetto timeline.")
 @backends_option()
 @memory_options
+@waves_options
 @json_option
-def command(program, data, trace, backends, latency, stall, seed, as_json):
+def command(program, data, trace, backends, latency, stall, seed, waves, waves_file, as_json):
     """Run an assembled program and write its results.
 
     A program names its tensors and its configuration; trncore gemm --program writes one.
@@ -41,7 +44,8 @@ def command(program, data, trace, backends, latency, stall, seed, as_json):
     image = _load_program(program)
     inputs = {tensor.name: load_array(data / f"{tensor.name}.npy", tensor.dtype) for tensor in image.inputs}
     results = run_all(image, inputs, backends, latency=latency, stall=stall, seed=seed,
-                      trace=trace is not None)
+                      trace=trace is not None,
+                      waves=make_waves(waves, waves_file, backends))
     for tensor in image.outputs:
         check_equal({name: result.outputs[tensor.name] for name, result in results.items()})
     outputs = next(iter(results.values())).outputs

@@ -12,7 +12,8 @@ from scripts.running import backends_option, parse_backends
 
 __all__ = ["command"]
 
-RANDOM_SHAPES = {"golden": (10, 100), "verilator": (10, 100), "icarus": (2, 20), "pysim": (2, 20)}
+RANDOM_SHAPES = {"golden": (10, 100), "rtl": (10, 100), "verilator": (10, 100), "icarus": (2, 20),
+                 "pysim": (2, 20)}
 """Backend -> products of random shape and their largest size; the slow ones get few and small."""
 BACKENDS = "icarus,verilator"
 SHOWN_FAILURES = 5
@@ -100,6 +101,7 @@ def _show_evidence(kinds, pattern, full, seed, as_json):
 
 def _run_benches(config, backends, pattern, full, seed, as_json):
     from scripts import acceptance
+    from scripts.backends import PROGRAM_BACKENDS
     products = {"gemm full": acceptance.every_gemm(config, backends, seed)} if full else \
         {"gemm sample": acceptance.covering_gemms(config, backends, seed)}
     products["gemm random"] = [gemm for backend in backends for gemm in acceptance.random_gemms(
@@ -118,7 +120,7 @@ def _run_benches(config, backends, pattern, full, seed, as_json):
 
     for file, backend in product(acceptance.UNIT_CASES, backends):
         check = f"unit {file}"
-        if pattern in check and backend != "golden":
+        if pattern in check and backend not in PROGRAM_BACKENDS:
             with progress(f"{check} on {backend}"):
                 record(check, backend, acceptance.run_unit(config, file, backend))
     for name, backend in product(acceptance.CORE_CHECKS, backends):

@@ -4,7 +4,28 @@ from dataclasses import dataclass, field
 
 from verification.env.options import Options, Region
 
-__all__ = ["Fault", "Job", "Outcome", "TraceEntry", "make_job"]
+__all__ = ["Fault", "Job", "Outcome", "TraceEntry", "Waves", "make_job"]
+
+
+@dataclass(frozen=True)
+class Waves:
+    """A waveform to record.
+
+    Attributes
+    ----------
+    path : str
+        An FST file.
+    first, end : int
+        Cycles since the doorbell; ``end`` is the first that is not recorded.
+    """
+
+    path: str
+    first: int
+    end: int
+
+    def __post_init__(self):
+        if not 0 <= self.first < self.end:
+            raise ValueError(f"waves must be cycles FROM:TO, 0 <= FROM < TO, not {self.first}:{self.end}")
 
 
 @dataclass(frozen=True)
@@ -28,6 +49,8 @@ class Job:
         Record when each instruction starts and ends.
     watchdog : int or None
         Value for the WATCHDOG register; ``None`` leaves it alone.
+    waves : Waves or None
+        Recorded by :mod:`verification.rtl` only.
     """
 
     base: int
@@ -38,6 +61,7 @@ class Job:
     options: Options = field(default_factory=Options)
     trace: bool = True
     watchdog: int | None = None
+    waves: Waves | None = None
 
 
 def make_job(image, inputs, options=None, **kwargs):

@@ -16,7 +16,8 @@ def _small(monkeypatch):
 @pytest.fixture(autouse=True)
 def _only_pysim(monkeypatch):
     import scripts.backends
-    reasons = {"golden": None, "pysim": None, "icarus": "not installed", "verilator": "not installed"}
+    reasons = {"golden": None, "pysim": None, "icarus": "not installed", "verilator": "not installed",
+               "rtl": "not installed"}
     monkeypatch.setattr(scripts.backends, "available", lambda: reasons)
 
 

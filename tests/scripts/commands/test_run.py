@@ -123,3 +123,13 @@ def test_wrong_shape(trncore, program, tmp_path):
     outcome = trncore("run", program[0], "--data", tmp_path / "data", "--backend", "golden")
     assert outcome.status == 2
     assert "Tensor 'b' must have shape (7, 6), not (2, 2)" in outcome.err
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    (("--waves", "5"), "--waves must be cycles FROM:TO, not '5'"),
+    (("--waves", "9:3"), "--waves must be cycles FROM:TO, 0 <= FROM < TO, not 9:3"),
+    (("--waves", "1:3", "--backend", "golden"), "--waves needs backend rtl among --backend, not only golden"),
+])
+def test_bad_waves(trncore, program, tmp_path, options, message):
+    outcome = trncore("run", program[0], "--data", tmp_path / "data", "--backend", "golden,rtl", *options)
+    assert outcome == (2, "", f"trncore: {message}\n")

@@ -1,0 +1,366 @@
+"""The exported core as a compiled library, driven without a simulator's interpreter between.
+
+Memory, bus and the registers' master are C++ (``core.cpp``), which cycles through the device memory
+that lies in the host's own buffers; the host's scripts are those of the other simulators
+(:mod:`verification.env.host`), one call a register access.
+"""
+
+import ctypes
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from verification.cache import cached_directory
+from verification.env.axi_memory import ProtocolError
+from verification.env.csr_master import BusError, Read, WaitCycles, WaitFor, Write
+from verification.env.harness import SimulationTimeout
+from verification.env.host import read_outcome, run_job
+from verification.env.monitor import TraceMonitor
+from verification.env.register_map import RegisterMap
+from verification.runner import BuildError
+from verification.simulators import SimulatorNotFound, find_simulator
+
+__all__ = ["RtlModel"]
+
+TOP = "rtl"
+"""Module around the core whose ports have names that C++ can bear."""
+SOURCES = ("core.cpp", "axi_memory.hpp", "memory.hpp", "random.hpp")
+LIBRARY = "core.so"
+
+VERILATOR_ARGUMENTS = (
+    "--cc", "--exe", "--build", "-j", "0", "--top-module", TOP, "--prefix", "Core", "--Mdir", "build",
+    "-O3", "-Wno-fatal", "-Wno-lint", "-Wno-style", "--no-timing",
+    # Registers and memories that nobody wrote start at random.
+    "--x-initial", "unique", "--x-assign", "fast",
+    # Small C++ files compile in parallel and in little memory.
+    "--output-split", "20000", "--output-split-cfuncs", "2000",
+    # A shared library instead of a program.
+    "-CFLAGS", "-fPIC -march=native -I..", "-LDFLAGS", "-shared", "-o", f"../{LIBRARY}",
+    "-MAKEFLAGS", "OPT_FAST=-O2 OPT_GLOBAL=-O2 OPT_SLOW=-O1")
+WAVES_ARGUMENTS = ("--trace-fst", "--trace-structs", "-CFLAGS", "-DTRNCORE_WAVES")
+WAVES_HEADERS = {"zlib.h": "zlib1g-dev", "lz4.h": "liblz4-dev"}
+"""Headers that recording needs, and the Debian packages that bring them."""
+LOG_TAIL = 3000
+
+CHUNK_CYCLES = 20_000
+"""Cycles between two looks at progress and interruptions."""
+
+
+class _Behaviour(ctypes.Structure):
+    _fields_ = [("stall", ctypes.c_double), ("seed", ctypes.c_uint64), ("latency_low", ctypes.c_uint64),
+                ("latency_high", ctypes.c_uint64), ("bytes_per_cycle", ctypes.c_int64)]
+
+
+class _Region(ctypes.Structure):
+    _fields_ = [("base", ctypes.c_uint64), ("limit", ctypes.c_uint64),
+                ("read", ctypes.c_uint32), ("write", ctypes.c_uint32)]
+
+
+class RtlModel:
+    """The core of an export, compiled by Verilator; runs :class:`~verification.env.job.Job`.
+
+    Parameters
+    ----------
+    directory : path-like
+        As written by ``trncore export``.
+    waves : bool
+        Compile the recording of waveforms in, which makes the model slower.
+
+    Attributes
+    ----------
+    manifest : dict
+
+    Raises
+    ------
+    SimulatorNotFound, BuildError
+    """
+
+    def __init__(self, directory, *, waves=False):
+        self.manifest = json.loads((Path(directory) / "manifest.json").read_text())
+        self._library = ctypes.CDLL(str(_build(Path(directory), self.manifest, waves) / LIBRARY))
+        self._waves = waves
+        for name, result in (("new", ctypes.c_void_p), ("error", ctypes.c_char_p), ("cycle", ctypes.c_uint64),
+                             ("events", ctypes.c_uint64)):
+            getattr(self._library, f"trncore_{name}").restype = result
+
+    def run(self, job, *, progress=None):
+        """Run a program.
+
+        Parameters
+        ----------
+        job : Job
+        progress : callable or None
+            Called now and then with the number of cycles.
+
+        Returns
+        -------
+        Outcome
+            :attr:`Outcome.dump` holds arrays of bytes, into which the core wrote by itself.
+
+        Raises
+        ------
+        SimulationTimeout
+            The program did not end; the message names who waits for what.
+        ProtocolError, HostError
+        ValueError
+            The job wants waves of a model without.
+        """
+        if job.waves and not self._waves:
+            raise ValueError("Waveforms need a model that was compiled with waves=True")
+        run = _Run(self._library, self.manifest, job, progress)
+        try:
+            return run.outcome()
+        finally:
+            run.close()
+
+
+class _Run:
+    """One simulation from reset to the end."""
+
+    def __init__(self, library, manifest, job, progress):
+        self._library = library
+        self._manifest = manifest
+        self._job = job
+        self._registers = RegisterMap(manifest)
+        self._progress = progress
+        self._accepted = 0   # Cycle of the last write, in the end that of the doorbell.
+        self._monitor = TraceMonitor(manifest) if job.trace else None
+        options = job.options
+        behaviour = _Behaviour(options.stall, options.seed % (1 << 64), *options.latency_range,
+                               options.bytes_per_cycle)
+        mask = self._monitor and self._monitor.active_mask.to_bytes(self._trace_bytes, "little")
+        self._simulation = ctypes.c_void_p(library.trncore_new(ctypes.byref(behaviour), mask))
+        self._buffers = []
+        self._dump = self._map_memory()
+        for function, regions in (("window", job.windows), ("failing", options.errors),
+                                  ("silent", options.silent)):
+            for region in regions:
+                self._call(function, ctypes.byref(_Region(region.base, region.limit, region.read,
+                                                          region.write)))
+
+    @property
+    def _trace_bytes(self):
+        """Bytes of the trace port in the compiled model: whole 32-bit words, or an integer type."""
+        width = next(port["width"] for port in self._manifest["ports"] if port["name"] == TraceMonitor.PORT)
+        return _storage_bytes(width)
+
+    def close(self):
+        self._call("delete")
+
+    def _call(self, name, *arguments):
+        return getattr(self._library, f"trncore_{name}")(self._simulation, *arguments)
+
+    def _checked(self, name, *arguments):
+        status = self._call(name, *arguments)
+        if status < 0:
+            raise ProtocolError(self._call("error").decode())
+        return status
+
+    def _map_memory(self):
+        """Give the job's buffers to the memory; returns the arrays that the job wants back."""
+        rng = np.random.default_rng(self._job.options.seed)
+        dump = []
+        for address, length in self._job.dump:
+            data = np.frombuffer(bytearray(rng.bytes(length)), np.uint8)
+            for base, written in self._job.memory:
+                low, high = max(base, address), min(base + len(written), address + length)
+                if low < high:
+                    data[low - address:high - address] = np.frombuffer(
+                        written, np.uint8, high - low, low - base)
+            dump.append(data)
+        for address, data in self._job.memory:
+            self._map(address, np.frombuffer(data, np.uint8), writable=False)
+        # Later than the inputs: an array that is both is the one that comes back.
+        for (address, _), data in zip(self._job.dump, dump, strict=True):
+            self._map(address, data, writable=True)
+        return dump
+
+    def _map(self, address, data, *, writable):
+        self._buffers.append(data)
+        self._call("map", ctypes.c_uint64(address), ctypes.c_uint64(len(data)),
+                   ctypes.c_void_p(data.ctypes.data), writable)
+
+    def outcome(self):
+        doorbell, interrupt = self._play(run_job(self._registers, self._job))
+        outcome = self._play(read_outcome(self._registers, doorbell=doorbell, interrupt=interrupt))
+        return replace(outcome, dump=self._dump, trace=self._trace(doorbell))
+
+    def _play(self, script):
+        """Carry out the requests of a host's script; returns what it returns."""
+        give, value = script.send, None
+        while True:
+            try:
+                request = give(value)
+            except StopIteration as stop:
+                return stop.value
+            try:
+                give, value = script.send, self._REQUESTS[type(request)](self, request)
+            except BusError as error:
+                give, value = script.throw, error
+
+    def _read(self, request):
+        data = ctypes.c_uint32()
+        response = self._checked("read", request.address, ctypes.byref(data))
+        if response:
+            raise BusError(f"read of register {request.address:#x} got response {response}")
+        return data.value
+
+    def _write(self, request):
+        accepted = ctypes.c_uint64()
+        response = self._checked("write", request.address, request.value, ctypes.byref(accepted))
+        if response:
+            raise BusError(f"write of register {request.address:#x} got response {response}")
+        self._accepted = accepted.value
+        return self._accepted
+
+    def _wait_cycles(self, request):
+        self._checked("run", ctypes.c_uint64(request.cycles), 0)
+
+    def _wait_for(self, request):
+        """Simulate until the interrupt, the only output that scripts wait for."""
+        if request.signal != "interrupt":
+            raise ValueError(f"Only the interrupt can be waited for, not {request.signal!r}")
+        waves = self._job.waves
+        marks = [self._accepted + waves.first, self._accepted + waves.end] if waves else []
+        while True:
+            now = self._call("cycle")
+            while marks and now >= marks[0]:
+                self._call(*(("start_waves", str(waves.path).encode()) if len(marks) == 2
+                             else ("stop_waves",)))
+                marks.pop(0)
+            left = self._job.options.timeout - now
+            if left <= 0:
+                raise SimulationTimeout(f"The program did not end within {self._job.options.timeout} cycles; "
+                                        f"{self._waiting()}")
+            chunk = min(CHUNK_CYCLES, left, *(mark - now for mark in marks))
+            if self._checked("run", ctypes.c_uint64(chunk), 1):
+                return self._call("cycle")
+            if self._progress:
+                self._progress(self._call("cycle"))
+
+    def _waiting(self):
+        """Say who waits for what, as the core's registers tell it."""
+        def script():
+            lines = []
+            names = {code: name.lower() for name, code in self._registers.engine_block["states"].items()}
+            for engine, number in self._registers.engines.items():
+                state = yield Read(self._registers.engine(number, "STATE"))
+                word = yield Read(self._registers.engine(number, "WAITING"))
+                text = names.get(state & 0xff, f"state {state:#x}")
+                if word >> 31:
+                    text += f" for semaphore {word & 0xff} >= {word >> 8 & 0xff}"
+                lines.append(f"{engine}: {text}")
+            return "; ".join(lines)
+        return self._play(script())
+
+    def _trace(self, doorbell):
+        if self._monitor is None:
+            return []
+        cycles, words = ctypes.POINTER(ctypes.c_uint64)(), ctypes.POINTER(ctypes.c_uint8)()
+        count = self._call("events", ctypes.byref(cycles), ctypes.byref(words))
+        size = self._trace_bytes
+        data = ctypes.string_at(words, count * size) if count else b""
+        for i in range(count):
+            self._monitor.observe(cycles[i], int.from_bytes(data[i * size:(i + 1) * size], "little"))
+        return self._monitor.entries(doorbell)
+
+    _REQUESTS = {Read: _read, Write: _write, WaitCycles: _wait_cycles, WaitFor: _wait_for}
+
+
+# Building ---------------------------------------------------------------------------------------
+
+
+def _storage_bytes(width):
+    """Bytes in which Verilator keeps a port of ``width`` bits."""
+    return next((size for size in (1, 2, 4, 8) if width <= 8 * size), -(-width // 32) * 4)
+
+
+def _cpp_name(port):
+    """Name of a port of the wrapper, one that C++ and Verilator do not reserve."""
+    return {"trace": "instruction_trace", "interrupt": "interrupt_line"}.get(port, port.replace("__", "_"))
+
+
+def _wrapper(manifest):
+    """Verilog of the wrapper."""
+    ports = manifest["ports"]
+    declarations = ",\n".join(f"    {port['direction']} wire [{port['width'] - 1}:0] {_cpp_name(port['name'])}"
+                              for port in ports)
+    connections = ",\n".join(f"        .{port['name']}({_cpp_name(port['name'])})" for port in ports)
+    return (f"module {TOP}(\n{declarations}\n);\n    {manifest['module']} core (\n{connections}\n    );\n"
+            "endmodule\n")
+
+
+def _pins(manifest):
+    """C++ header that binds the AXI ports and tells their sizes."""
+    widths = {port["name"]: port["width"] for port in manifest["ports"]}
+    prefix = "axi0__"
+    names = [name.removeprefix(prefix) for name in widths if name.startswith(prefix)]
+    members = "\n".join(f"    decltype(Core::axi0_{name}) {name};" for name in names)
+    ports = ",\n".join(
+        f"        AxiPins{{{', '.join(f'core.axi{i}_{name}' for name in names)}}}"
+        for i in range(manifest["config"]["axi_ports"]))
+    return f"""\
+#pragma once
+#include <array>
+#include "Core.h"
+
+namespace trncore {{
+
+constexpr unsigned kTraceBytes = {_storage_bytes(widths[TraceMonitor.PORT])};
+
+struct AxiPins {{
+    static constexpr unsigned kDataBytes = {widths[prefix + 'wdata'] // 8};
+    static constexpr unsigned kIds = {1 << widths[prefix + 'arid']};
+{members}
+}};
+
+inline std::array<AxiPins, {manifest['config']['axi_ports']}> axi_pins(Core& core) {{
+    return {{
+{ports}}};
+}}
+
+}}  // namespace trncore
+"""
+
+
+def _build(directory, manifest, waves):
+    """Compile, or find what was compiled from the same content; returns the directory of the library."""
+    simulator = find_simulator("verilator")
+    if waves:
+        _require_headers()
+    here = Path(__file__).parent
+    sources = {name: (directory / name).read_text() for name in manifest["files"]}
+    sources |= {f"{TOP}.v": _wrapper(manifest), "pins.hpp": _pins(manifest)}
+    sources |= {name: (here / name).read_text() for name in SOURCES}
+    arguments = [*VERILATOR_ARGUMENTS, *(WAVES_ARGUMENTS if waves else ())]
+    recipe = [simulator.version, simulator.command, arguments, sources]
+    key = hashlib.sha256(json.dumps(recipe).encode()).hexdigest()[:24]
+    return cached_directory("rtl", f"{manifest['config']['name']}-{key}",
+                            lambda target: _compile(simulator, sources, arguments, target))
+
+
+def _require_headers():
+    for header, package in WAVES_HEADERS.items():
+        process = subprocess.run(["g++", "-E", "-x", "c++", "-"], input=f"#include <{header}>\n", text=True,
+                                 capture_output=True)
+        if process.returncode:
+            raise SimulatorNotFound(f"Waveforms need {header}: install it with `apt-get install {package}`")
+
+
+def _compile(simulator, sources, arguments, directory):
+    for name, text in sources.items():
+        (directory / name).write_text(text)
+    verilog = [name for name in sources if name.endswith(".v")]
+    process = subprocess.run([simulator.command, *arguments, *verilog, "core.cpp"], cwd=directory,
+                             capture_output=True, text=True, env={**os.environ, **simulator.environment})
+    if process.returncode:
+        raise BuildError("verilator does not compile the design:\n"
+                         f"{(process.stdout + process.stderr)[-LOG_TAIL:]}")
+    # What was compiled on the way is much larger than the result.
+    shutil.rmtree(directory / "build")
