@@ -66,6 +66,13 @@ public:
           windows_(windows), errors_(errors), silent_(silent),
           random_(behaviour.seed * 0x9E3779B97F4A7C15u + number + 1) {}
 
+    // Answer the bursts that were kept silent.
+    void heal() {
+        for (auto& queue : reads_) for (auto& burst : queue) burst.silent = false;
+        for (auto& queue : responses_) for (auto& burst : queue) burst.silent = false;
+        for (auto& burst : writes_) burst.silent = false;
+    }
+
     // Look at the outputs before a clock edge; `drive` then sets the inputs after it.
     void sample() {
         check_held();

@@ -9,7 +9,7 @@
 
 #include "axi_memory.hpp"
 #include "memory.hpp"
-#include "pins.hpp"   // Written by model.py: Core, AxiPins, axi_pins, kTraceBytes.
+#include "pins.hpp"   // Written by model.py: Core, AxiPins, axi_pins, select_mutant, kTraceBytes.
 #ifdef TRNCORE_WAVES
 #include "verilated_fst_c.h"
 #endif
@@ -21,7 +21,7 @@ constexpr unsigned kResetCycles = 4;
 constexpr uint64_t kAnswerCycles = 10'000;   // For a register access; with stalls they take longer.
 
 struct Simulation {
-    Simulation(const Behaviour& behaviour_, const uint8_t* trace_mask)
+    Simulation(const Behaviour& behaviour_, const uint8_t* trace_mask, uint32_t mutant)
         : behaviour(behaviour_), memory(behaviour.seed), throttle(behaviour.bytes_per_cycle),
           random(~behaviour.seed) {
         context.randReset(2);
@@ -30,6 +30,7 @@ struct Simulation {
         context.traceEverOn(true);
 #endif
         core = std::make_unique<Core>(&context, "core");
+        select_mutant(*core, mutant);
         if (trace_mask) mask.assign(trace_mask, trace_mask + kTraceBytes);
         unsigned number = 0;
         for (const AxiPins& pins : axi_pins(*core))
@@ -192,8 +193,8 @@ using trncore::Simulation;
 
 extern "C" {
 
-Simulation* trncore_new(const trncore::Behaviour* behaviour, const uint8_t* trace_mask) {
-    return new Simulation(*behaviour, trace_mask);
+Simulation* trncore_new(const trncore::Behaviour* behaviour, const uint8_t* trace_mask, uint32_t mutant) {
+    return new Simulation(*behaviour, trace_mask, mutant);
 }
 void trncore_delete(Simulation* s) { delete s; }
 const char* trncore_error(const Simulation* s) { return s->error.c_str(); }
@@ -205,6 +206,12 @@ void trncore_map(Simulation* s, uint64_t base, uint64_t length, uint8_t* data, i
 void trncore_window(Simulation* s, const trncore::Region* r) { s->windows.push_back(*r); }
 void trncore_failing(Simulation* s, const trncore::Region* r) { s->errors.push_back(*r); }
 void trncore_silent(Simulation* s, const trncore::Region* r) { s->silent.push_back(*r); }
+// From now on there are neither failing nor silent regions; what was kept silent is answered.
+void trncore_heal(Simulation* s) {
+    s->errors.clear();
+    s->silent.clear();
+    for (auto& port : s->ports) port.heal();
+}
 
 // Register access; returns the response.
 int trncore_read(Simulation* s, uint32_t address, uint32_t* data) {

@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import subprocess
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from verification.env.register_map import RegisterMap
 from verification.runner import BuildError
 from verification.simulators import SimulatorNotFound, find_simulator
 
-__all__ = ["RtlModel"]
+__all__ = ["MUTANT_PORT", "RtlModel", "Simulation"]
 
 TOP = "rtl"
 """Module around the core whose ports have names that C++ can bear."""
@@ -47,6 +48,9 @@ WAVES_ARGUMENTS = ("--trace-fst", "--trace-structs", "-CFLAGS", "-DTRNCORE_WAVES
 WAVES_HEADERS = {"zlib.h": "zlib1g-dev", "lz4.h": "liblz4-dev"}
 """Headers that recording needs, and the Debian packages that bring them."""
 LOG_TAIL = 3000
+
+MUTANT_PORT = "mutsel"
+"""Input that selects a mutant, 0: none; see :mod:`verification.mutation`."""
 
 CHUNK_CYCLES = 20_000
 """Cycles between two looks at progress and interruptions."""
@@ -89,7 +93,7 @@ class RtlModel:
                              ("events", ctypes.c_uint64)):
             getattr(self._library, f"trncore_{name}").restype = result
 
-    def run(self, job, *, progress=None):
+    def run(self, job, *, progress=None, mutant=0):
         """Run a program.
 
         Parameters
@@ -97,6 +101,8 @@ class RtlModel:
         job : Job
         progress : callable or None
             Called now and then with the number of cycles.
+        mutant : int
+            Value of the port :data:`MUTANT_PORT`, which designs with mutants have.
 
         Returns
         -------
@@ -111,23 +117,37 @@ class RtlModel:
         ValueError
             The job wants waves of a model without.
         """
+        with self.simulation(job, progress=progress, mutant=mutant) as simulation:
+            return simulation.outcome()
+
+    @contextmanager
+    def simulation(self, job, *, progress=None, mutant=0):
+        """Context manager: a :class:`Simulation` with the memory of ``job`` after a hardware reset.
+
+        For more than one run of a program without another reset; parameters as in :meth:`run`.
+        """
         if job.waves and not self._waves:
             raise ValueError("Waveforms need a model that was compiled with waves=True")
-        run = _Run(self._library, self.manifest, job, progress)
+        simulation = Simulation(self._library, self.manifest, job, progress, mutant)
         try:
-            return run.outcome()
+            yield simulation
         finally:
-            run.close()
+            simulation.close()
 
 
-class _Run:
-    """One simulation from reset to the end."""
+class Simulation:
+    """One simulation from hardware reset to :meth:`close`; made by :meth:`RtlModel.simulation`.
 
-    def __init__(self, library, manifest, job, progress):
+    Attributes
+    ----------
+    registers : RegisterMap
+    """
+
+    def __init__(self, library, manifest, job, progress, mutant):
         self._library = library
         self._manifest = manifest
         self._job = job
-        self._registers = RegisterMap(manifest)
+        self.registers = RegisterMap(manifest)
         self._progress = progress
         self._accepted = 0   # Cycle of the last write, in the end that of the doorbell.
         self._monitor = TraceMonitor(manifest) if job.trace else None
@@ -135,7 +155,8 @@ class _Run:
         behaviour = _Behaviour(options.stall, options.seed % (1 << 64), *options.latency_range,
                                options.bytes_per_cycle)
         mask = self._monitor and self._monitor.active_mask.to_bytes(self._trace_bytes, "little")
-        self._simulation = ctypes.c_void_p(library.trncore_new(ctypes.byref(behaviour), mask))
+        self._simulation = ctypes.c_void_p(library.trncore_new(ctypes.byref(behaviour), mask,
+                                                               ctypes.c_uint32(mutant)))
         self._buffers = []
         self._dump = self._map_memory()
         for function, regions in (("window", job.windows), ("failing", options.errors),
@@ -186,13 +207,23 @@ class _Run:
         self._call("map", ctypes.c_uint64(address), ctypes.c_uint64(len(data)),
                    ctypes.c_void_p(data.ctypes.data), writable)
 
+    def load(self, job):
+        """Give memory the contents of another job, which has the same windows and options."""
+        self._job = job
+        self._dump = self._map_memory()
+
+    def heal(self):
+        """Let memory answer everything from now on, without errors."""
+        self._call("heal")
+
     def outcome(self):
-        doorbell, interrupt = self._play(run_job(self._registers, self._job))
-        outcome = self._play(read_outcome(self._registers, doorbell=doorbell, interrupt=interrupt))
+        """Run the job and return its :class:`~verification.env.job.Outcome`."""
+        doorbell, interrupt = self.play(run_job(self.registers, self._job))
+        outcome = self.play(read_outcome(self.registers, doorbell=doorbell, interrupt=interrupt))
         return replace(outcome, dump=self._dump, trace=self._trace(doorbell))
 
-    def _play(self, script):
-        """Carry out the requests of a host's script; returns what it returns."""
+    def play(self, script):
+        """Carry out the requests of a host's script (:mod:`verification.env.host`); returns what it returns."""
         give, value = script.send, None
         while True:
             try:
@@ -248,16 +279,16 @@ class _Run:
         """Say who waits for what, as the core's registers tell it."""
         def script():
             lines = []
-            names = {code: name.lower() for name, code in self._registers.engine_block["states"].items()}
-            for engine, number in self._registers.engines.items():
-                state = yield Read(self._registers.engine(number, "STATE"))
-                word = yield Read(self._registers.engine(number, "WAITING"))
+            names = {code: name.lower() for name, code in self.registers.engine_block["states"].items()}
+            for engine, number in self.registers.engines.items():
+                state = yield Read(self.registers.engine(number, "STATE"))
+                word = yield Read(self.registers.engine(number, "WAITING"))
                 text = names.get(state & 0xff, f"state {state:#x}")
                 if word >> 31:
                     text += f" for semaphore {word & 0xff} >= {word >> 8 & 0xff}"
                 lines.append(f"{engine}: {text}")
             return "; ".join(lines)
-        return self._play(script())
+        return self.play(script())
 
     def _trace(self, doorbell):
         if self._monitor is None:
@@ -297,10 +328,11 @@ def _wrapper(manifest):
 
 
 def _pins(manifest):
-    """C++ header that binds the AXI ports and tells their sizes."""
+    """C++ header that binds the AXI ports, tells their sizes and selects a mutant."""
     widths = {port["name"]: port["width"] for port in manifest["ports"]}
     prefix = "axi0__"
     names = [name.removeprefix(prefix) for name in widths if name.startswith(prefix)]
+    select = f"core.{MUTANT_PORT} = mutant;" if MUTANT_PORT in widths else "(void)core, (void)mutant;"
     members = "\n".join(f"    decltype(Core::axi0_{name}) {name};" for name in names)
     ports = ",\n".join(
         f"        AxiPins{{{', '.join(f'core.axi{i}_{name}' for name in names)}}}"
@@ -323,6 +355,10 @@ struct AxiPins {{
 inline std::array<AxiPins, {manifest['config']['axi_ports']}> axi_pins(Core& core) {{
     return {{
 {ports}}};
+}}
+
+inline void select_mutant(Core& core, uint32_t mutant) {{
+    {select}
 }}
 
 }}  // namespace trncore
