@@ -1,16 +1,18 @@
 """The referee: ``golden/NUMBERS.md`` in exact rational arithmetic, one scalar at a time.
 
 Slow and plain on purpose.  Values are Python floats (every number of every format is one, signed
-zeros, infinities and NaN included); every rounding is made from a :class:`fractions.Fraction`.
-Formats are those of :mod:`hdl.params.formats`.
+zeros, infinities and NaN included); every rounding is made once, from a ratio of two integers.
+Formats are those of :mod:`hdl.params.formats`, or any :class:`hdl.params.formats.FloatFormat` of
+numbers that a float holds.  Words are Python integers: the sign, the exponent, the fraction and a
+format's low zero bits, and nothing above the sign.
 """
 
 import math
-from fractions import Fraction
 
 from hdl.params.formats import lookup
 
-__all__ = ["add", "decode", "dot", "dot_float32", "encode", "evacuate", "fma", "float32", "split"]
+__all__ = ["add", "decode", "dot", "dot_float32", "encode", "evacuate", "float32", "fma", "fma_word",
+           "narrow_word", "split", "widen_word"]
 
 
 def decode(word, fmt):
@@ -18,10 +20,11 @@ def decode(word, fmt):
     fmt = lookup(fmt)
     if not fmt.is_float:
         value = word - (1 << fmt.width) if fmt.signed and word >> (fmt.width - 1) else word
-        return float32(Fraction(value))
-    magnitude = word & ((1 << (8 * fmt.bytes - 1)) - 1)
-    sign = -1.0 if word >> (8 * fmt.bytes - 1) else 1.0
-    if magnitude > (fmt.inf_code if fmt.has_inf else fmt.max_code):
+        return float32(value)
+    sign_place = _sign_place(fmt)
+    magnitude = word & ((1 << sign_place) - 1)
+    sign = -1.0 if word >> sign_place else 1.0
+    if magnitude > fmt.inf_code if fmt.has_inf else magnitude >= fmt.nan_code:
         return math.nan
     if magnitude == fmt.inf_code:
         return sign * math.inf
@@ -33,42 +36,60 @@ def decode(word, fmt):
 
 
 def encode(value, fmt, saturate=False):
-    """Return the memory word of ``value`` (float or Fraction) rounded once to format ``fmt``."""
-    fmt = lookup(fmt)
+    """Return the memory word of ``value`` (float, int or Fraction) rounded once to format ``fmt``."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return _encode_special(value, lookup(fmt), saturate)
+    numerator, denominator = value.as_integer_ratio()
+    return _encode_ratio(numerator, denominator, math.copysign(1.0, value) < 0, lookup(fmt), saturate)
+
+
+def _encode_special(value, fmt, saturate):
+    """Return the word of an infinity or NaN."""
+    if math.isnan(value):
+        return fmt.nan_code if fmt.is_float else 0
     if not fmt.is_float:
-        return _encode_integer(value, fmt)
-    sign = (math.copysign(1.0, value) < 0) << (8 * fmt.bytes - 1)
-    if isinstance(value, float) and math.isnan(value):
-        return fmt.nan_code
-    overflow = fmt.max_code if saturate else fmt.inf_code if fmt.has_inf else None
-    magnitude = None if isinstance(value, float) and math.isinf(value) else \
-        _round_magnitude(abs(Fraction(value)), fmt)
-    if magnitude is None or magnitude > fmt.max_code:
-        return fmt.nan_code if overflow is None else sign | overflow
-    return sign | magnitude
+        return (fmt.max_value if value > 0 else fmt.min_value) % (1 << fmt.width)
+    return _overflow(value < 0, fmt, saturate)
 
 
-def _round_magnitude(value, fmt):
-    """Return the word of ``value`` >= 0 on the unbounded grid of ``fmt``: codes are consecutive."""
-    if value == 0:
-        return 0
-    exponent = value.numerator.bit_length() - value.denominator.bit_length()
-    if value < Fraction(2) ** exponent:
+def _encode_ratio(numerator, denominator, negative, fmt, saturate=False):
+    """Return the word of ``numerator / denominator`` rounded once; ``negative`` is the sign of a zero too."""
+    if not fmt.is_float:
+        integer = _round(numerator, denominator)
+        return min(max(integer, fmt.min_value), fmt.max_value) % (1 << fmt.width)
+    magnitude = _round_magnitude(abs(numerator), denominator, fmt)
+    if magnitude > fmt.max_code:
+        return _overflow(negative, fmt, saturate)
+    return negative << _sign_place(fmt) | magnitude
+
+
+def _overflow(negative, fmt, saturate):
+    """Return the word of a number beyond all finite ones."""
+    if saturate:
+        return negative << _sign_place(fmt) | fmt.max_code
+    return negative << _sign_place(fmt) | fmt.inf_code if fmt.has_inf else fmt.nan_code
+
+
+def _round_magnitude(numerator, denominator, fmt):
+    """Return the word of a ratio >= 0 on the unbounded grid of ``fmt``: codes are consecutive."""
+    exponent = numerator.bit_length() - denominator.bit_length()
+    if numerator < denominator << exponent if exponent >= 0 else numerator << -exponent < denominator:
         exponent -= 1
-    exponent = max(exponent, fmt.min_exponent)
-    units = round(value / Fraction(2) ** (exponent - fmt.fraction_bits))     # half to even
+    # A zero, too, lies among the subnormals.
+    exponent = max(exponent, fmt.min_exponent) if numerator else fmt.min_exponent
+    places = exponent - fmt.fraction_bits
+    units = _round(numerator, denominator << places) if places >= 0 else _round(numerator << -places, denominator)
     return (((exponent - fmt.min_exponent) << fmt.fraction_bits) + units) << fmt.low_zero_bits
 
 
-def _encode_integer(value, fmt):
-    """Return the word of ``value`` rounded to nearest even, saturating; NaN becomes 0."""
-    if isinstance(value, float) and math.isnan(value):
-        return 0
-    if isinstance(value, float) and math.isinf(value):
-        integer = fmt.max_value if value > 0 else fmt.min_value
-    else:
-        integer = min(max(round(Fraction(value)), fmt.min_value), fmt.max_value)
-    return integer % (1 << fmt.width)
+def _round(numerator, denominator):
+    """Return the integer nearest to a ratio, of two the even one."""
+    quotient, remainder = divmod(numerator, denominator)
+    return quotient + (2 * remainder > denominator or (2 * remainder == denominator and quotient % 2))
+
+
+def _sign_place(fmt):
+    return fmt.width - 1 + fmt.low_zero_bits
 
 
 def float32(value):
@@ -78,15 +99,37 @@ def float32(value):
 
 def fma(acc, x, w):
     """Return ``RNE32(acc + x * w)`` of float values."""
+    return decode(_encode_fma(acc, x, w, lookup("float32")), "float32")
+
+
+def _encode_fma(acc, x, w, fmt):
+    """Return the word of ``acc + x * w`` rounded once to ``fmt``."""
     if not (math.isfinite(x) and math.isfinite(w) and math.isfinite(acc)):
-        return _special_sum(_product_class(x, w), acc)
-    total = Fraction(x) * Fraction(w) + Fraction(acc)
-    if total:
-        return float32(total)
-    # An exact zero is -0 only as a sum of two negative zeros.
-    product_sign = math.copysign(1.0, x) * math.copysign(1.0, w)
-    product_is_zero = x == 0 or w == 0
-    return -0.0 if product_is_zero and product_sign < 0 and math.copysign(1.0, acc) < 0 else 0.0
+        return _encode_special(_special_sum(_product_class(x, w), acc), fmt, saturate=False)
+    (x_n, x_d), (w_n, w_d), (acc_n, acc_d) = (value.as_integer_ratio() for value in (x, w, acc))
+    numerator = acc_n * x_d * w_d + x_n * w_n * acc_d
+    negative = numerator < 0
+    if not numerator:
+        # An exact zero is -0 only as a sum of two negative zeros.
+        product_sign = math.copysign(1.0, x) * math.copysign(1.0, w)
+        negative = (x == 0 or w == 0) and product_sign < 0 and math.copysign(1.0, acc) < 0
+    return _encode_ratio(numerator, x_d * w_d * acc_d, negative, fmt)
+
+
+def fma_word(x_dtype, x, w_dtype, w, acc, accumulator="float32"):
+    """Return the word of ``acc + x * w``, rounded once to the format of the accumulator."""
+    accumulator = lookup(accumulator)
+    return _encode_fma(decode(acc, accumulator), decode(x, x_dtype), decode(w, w_dtype), accumulator)
+
+
+def widen_word(dtype, word):
+    """Return the float32 word of an element in memory, as the hardware reads it."""
+    return encode(decode(word, dtype), "float32")
+
+
+def narrow_word(dtype, word, saturate=False):
+    """Return the element in memory of a float32 word."""
+    return encode(decode(word, "float32"), dtype, saturate)
 
 
 def _product_class(x, w):
@@ -114,9 +157,8 @@ def split(value):
     """Return (hi, lo) of a float32 value as in section 4; ``lo`` is None where it does not exist."""
     if value == 0 or not math.isfinite(value):
         return value, None
-    significand = Fraction(abs(value))
-    unit = Fraction(2) ** (math.frexp(value)[1] - 12)
-    hi = math.copysign(float(significand // unit * unit), value)
+    significand, exponent = math.frexp(value)
+    hi = math.ldexp(math.trunc(math.ldexp(significand, 12)), exponent - 12)
     return hi, value - hi or None
 
 
