@@ -1,12 +1,12 @@
 """Vectors that hurt: words for the multiply-add and the conversions, drawn by seed, millions a second.
 
-Each family aims at one way to get floating-point arithmetic wrong and is a function of its own, so that a table can
-name what it catches.  A family draws exponents and significands apart and only then makes words of them: what
+Each family aims at one way to get floating-point arithmetic wrong and is a function of its own, so that a table
+can name what it catches.  A family draws exponents and significands apart and only then makes words of them: what
 separates a right unit from a wrong one is how its operands lie relative to each other, which uniformly drawn bits
 hardly ever show.
 
-Formats are names or any :class:`hdl.params.formats.FloatFormat`.  A vector is a dict of ``"x"``, ``"w"``, ``"acc"``:
-arrays of uint32 words.  *Exponent* means that of the leading one, in subnormals too.
+Formats are names or any :class:`hdl.params.formats.FloatFormat`.  Vectors are a dict of columns ``"x"``, ``"w"``,
+``"acc"``: arrays of uint32 words.  *Exponent* means that of the leading one, in subnormals too.
 """
 
 from typing import NamedTuple
@@ -215,7 +215,8 @@ def sticky(rng, x_fmt, w_fmt, acc_fmt, count):
         """Fractions zero, one low bit or all ones."""
         bit = np.left_shift(np.int64(1), rng.integers(0, fmt.fraction_bits, count))
         ones = np.full(count, (1 << fmt.fraction_bits) - 1)
-        return np.choose(rng.integers(0, 4, count), [np.zeros(count, np.int64), np.zeros(count, np.int64), bit, ones])
+        zero = np.zeros(count, np.int64)
+        return np.choose(rng.integers(0, 4, count), [zero, zero, bit, ones])
 
     half_place = acc_fmt.significand_bits
     # Half a place is the product ...
@@ -260,9 +261,9 @@ def cancellation_to_zero(rng, x_fmt, w_fmt, acc_fmt, count):
 
 
 def tiny_products(rng, x_fmt, w_fmt, acc_fmt, count):
-    """Products below the accumulator's last subnormal place: as half of it, as a little more or less, and far below;
-    on accumulators that are zero, subnormal, or so large that nothing may change.  Catches products that are rounded
-    or flushed before they are added, and the sign of a sum that underflows."""
+    """Products below the accumulator's last subnormal place: half of it, a little more or less, and far below; on
+    accumulators that are zero, subnormal, or so large that nothing may change.  Catches products that are rounded or
+    flushed before they are added, and the sign of a sum that underflows."""
     lowest = _lowest(acc_fmt)
     near = rng.integers(lowest - 4, lowest + 2, count, endpoint=True)
     least = _lowest(x_fmt) + _lowest(w_fmt)
@@ -275,8 +276,8 @@ def tiny_products(rng, x_fmt, w_fmt, acc_fmt, count):
 
 
 def special_values(rng, x_fmt, w_fmt, acc_fmt, count):
-    """Zeros, ones, ends of ranges, infinities and every kind of NaN, mixed with each other.  Catches infinity times
-    zero, differences of infinities, payloads and signs that come through."""
+    """Zeros, ones, ends of ranges, infinities and every kind of NaN, mixed with each other.  Catches infinity
+    times zero, differences of infinities, payloads and signs that come through."""
     return tuple(rng.choice(_special_words(fmt), count) for fmt in (x_fmt, w_fmt, acc_fmt))
 
 
@@ -300,8 +301,9 @@ def words_at_random(rng, x_fmt, w_fmt, acc_fmt, count):
                  for fmt in (x_fmt, w_fmt, acc_fmt))
 
 
-FAMILIES = (exponent_difference, subnormal_border, overflow_border, sticky, cancellation, cancellation_to_subnormal,
-            cancellation_to_zero, tiny_products, special_values, exponents_at_random, words_at_random)
+FAMILIES = (exponent_difference, subnormal_border, overflow_border, sticky, cancellation,
+            cancellation_to_subnormal, cancellation_to_zero, tiny_products, special_values, exponents_at_random,
+            words_at_random)
 
 
 def directed(x, w, *, accumulator="float32", count=COUNT, seed=0, families=FAMILIES):
@@ -344,9 +346,9 @@ def directed_sums(*, count=COUNT, seed=0):
 def accumulators(x, w, count, *, accumulator="float32", seed=0):
     """Return ``count`` accumulators chosen to hurt products of all words of two small formats.
 
-    Special values and ends of ranges come first.  Of the others each suits some actual products: it cancels one, up
-    to a few units of the last place or exactly; makes one half of its last place, or is half of the product's; or
-    lies where all products overlap with it.
+    Special values and ends of ranges come first.  Of the others each suits some actual products: it cancels one,
+    up to a few units of the last place or exactly; makes one half of its last place, or is half of the product's;
+    or lies where products overlap with it.
 
     Raises
     ------
@@ -377,10 +379,9 @@ NEIGHBOURS = 2
 def narrow_inputs(target):
     """Return the float32 words around everything where the result of a narrowing changes.
 
-    These are all numbers of the target, all ties between two of them, the limits where overflow begins, both signs,
-    and :data:`NEIGHBOURS` on either side; and the special values of float32 and the ends of its binades.  Where the
-    ties are too many (int32, whose ties below 2^24 are the halves; float32 itself, which has none), those around
-    powers of two and evenly spread ones.
+    These are all numbers of the target, all ties between two of them, the limits where overflow begins, both
+    signs, and :data:`NEIGHBOURS` on either side; and the special values of float32 and the ends of its binades.
+    Of the ties of int32, which are too many: those of small numbers, around powers of two and evenly spread.
     """
     fmt, float32 = lookup(target), lookup("float32")
     points = _float_points(fmt) if fmt.is_float else _integer_points(fmt)
@@ -423,10 +424,10 @@ def narrow_sample(count, *, seed=0):
 
 
 def widen_inputs(source, *, count=1 << 16, seed=0):
-    """Return words of ``source`` for reading: all of them if they are at most 16 bits, else those that hurt.
+    """Return words of ``source`` for reading: all of them if they have at most 16 bits, else those that hurt.
 
-    Of float32 and tfloat32 they are special values and numbers of all exponents, bits that are dropped included; of
-    int32 both ends, powers of two, ties of float32 and their neighbours.
+    Of float32 and tfloat32 they are special values and numbers of all exponents, bits that are dropped included;
+    of int32 both ends, powers of two, ties of float32 and their neighbours.
     """
     fmt = lookup(source)
     bits = fmt.width + (fmt.low_zero_bits if fmt.is_float else 0)
