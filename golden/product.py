@@ -4,16 +4,20 @@ import operator
 
 import numpy as np
 
-from golden.arithmetic import FLOAT32, add, fused_multiply_add
+from golden.arithmetic import FLOAT32, fused_multiply_add
 from golden.conversion import canonical, cast, widen
 from golden.evacuation import activation
 from golden.formats import operand_formats
+from golden.outer_product import add_outer_product, one_thread
 from hdl.params.formats import FP8_FORMATS
 
 __all__ = ["chain", "matmul", "psum", "split_float32"]
 
 _BLOCK_ROWS, _BLOCK_COLS = 64, 1024
-"""Part of the result computed at a time: accumulator and product stay in the cache."""
+"""Part of the result computed at a time: its accumulators stay in the cache."""
+
+IDENTITY = np.float32(-0.0)
+"""Adding it changes no number: where a chain starts, and what a product that does not exist counts as."""
 
 _HI_BITS = 12
 """Significant bits of the high part of a float32 operand."""
@@ -89,13 +93,10 @@ def psum(a, b, dtype, rows, *, double_row=False):
     # K lies in front, as it does in the array: one step of a chain reads contiguous rows.
     stationary = widen(np.ascontiguousarray(a.T), a_fmt.name)
     moving = widen(b, b_fmt.name)
-    tile_sums = _four_passes if a_fmt is FLOAT32 else _one_pass
-    words = None
-    for start in range(0, len(moving), tile_rows):
-        tile = slice(start, start + tile_rows)
-        for total in tile_sums(stationary[tile], moving[tile]):
-            words = total if words is None else add(words, total)
-    return np.zeros((a.shape[0], b.shape[1]), np.float32) if words is None else words
+    passes_of = _four_passes if a_fmt is FLOAT32 else _one_pass
+    passes = [one for start in range(0, len(moving), tile_rows)
+              for one in passes_of(stationary[start:start + tile_rows], moving[start:start + tile_rows])]
+    return _sum(passes, (a.shape[0], b.shape[1]))
 
 
 def _tile_rows(rows, double_row, a_fmt, b_fmt):
@@ -130,48 +131,65 @@ def chain(stationary, moving, stationary_exists=None, moving_exists=None):
     array of float32 (M, N)
         NaN canonical; -0, where every chain starts, if there was no product.
     """
-    sums = np.full((stationary.shape[1], moving.shape[1]), -0.0, np.float32)
-    exact = _exact_steps(stationary, moving)
-    for top in range(0, sums.shape[0], _BLOCK_ROWS):
-        rows = slice(top, top + _BLOCK_ROWS)
-        for left in range(0, sums.shape[1], _BLOCK_COLS):
-            cols = slice(left, left + _BLOCK_COLS)
-            acc = sums[rows, cols].copy()
-            for k in range(len(exact)):
-                s, x = stationary[k, rows, np.newaxis], moving[k, cols]
-                exists = None if stationary_exists is None else \
-                    stationary_exists[k, rows, np.newaxis] & moving_exists[k, cols]
-                acc = _step(acc, s, x, exact[k], exists)
-            sums[rows, cols] = acc
-    return canonical(sums, FLOAT32)
+    return _sum([_Pass(stationary, moving, stationary_exists, moving_exists)],
+                (stationary.shape[1], moving.shape[1]))
+
+
+class _Pass:
+    """One chain over a K tile, for all elements of the result; parameters as :func:`chain`."""
+
+    def __init__(self, stationary, moving, stationary_exists=None, moving_exists=None):
+        self._stationary, self._moving = stationary, moving
+        self._exists = None if stationary_exists is None else (stationary_exists, moving_exists)
+        self._exact = _exact_steps(stationary, moving)
+
+    def block(self, rows, cols):
+        """Return the sums of some rows and columns (slices) of the result."""
+        stationary, moving = self._stationary[:, rows], self._moving[:, cols]
+        acc = np.full((stationary.shape[1], moving.shape[1]), IDENTITY)
+        for k, exact in enumerate(self._exact):
+            s, x = stationary[k], moving[k]
+            if self._exists is None:
+                if exact:
+                    add_outer_product(acc, s, x)
+                else:
+                    acc = fused_multiply_add(acc, s[:, np.newaxis], x)
+                continue
+            exists = self._exists[0][k, rows, np.newaxis] & self._exists[1][k, cols]
+            if exact:
+                acc += np.where(exists, s[:, np.newaxis] * x, IDENTITY)
+            else:
+                acc = np.where(exists, fused_multiply_add(acc, s[:, np.newaxis], x), acc)
+        return acc
+
+
+def _sum(passes, shape):
+    """Return the PSUM words of a result: the first pass overwrites, the others are added, in order."""
+    words = np.zeros(shape, np.float32)
+    with np.errstate(over="ignore", invalid="ignore"), one_thread():
+        for top in range(0, shape[0], _BLOCK_ROWS):
+            rows = slice(top, top + _BLOCK_ROWS)
+            for left in range(0, shape[1], _BLOCK_COLS):
+                cols = slice(left, left + _BLOCK_COLS)
+                for number, one in enumerate(passes):
+                    total = one.block(rows, cols)
+                    words[rows, cols] = total if number == 0 else words[rows, cols] + total
+    return canonical(words, FLOAT32)
 
 
 def _one_pass(stationary, moving):
-    """Yield the one sum of a tile."""
-    yield chain(stationary, moving)
+    """Return the one pass of a tile."""
+    return [_Pass(stationary, moving)]
 
 
 def _four_passes(a, b):
-    """Yield the sums of the four passes of a tile of float32 operands, in PSUM order."""
+    """Return the passes of a tile of float32 operands, in PSUM order."""
     a_hi, a_lo = split_float32(a)
     b_hi, b_lo = split_float32(b)
-    yield chain(a_lo, b_lo, a_lo != 0, b_lo != 0)
-    yield chain(a_lo, b_hi, a_lo != 0, np.full(b.shape, True))
-    yield chain(a_hi, b_lo, np.full(a.shape, True), b_lo != 0)
-    yield chain(a_hi, b_hi)
-
-
-def _step(acc, s, x, exact, exists):
-    """Return ``RNE32(acc + s * x)`` where the product exists, ``acc`` elsewhere; may overwrite ``acc``."""
-    if not exact:
-        total = fused_multiply_add(acc, s, x)
-        return total if exists is None else np.where(exists, total, acc)
-    with np.errstate(over="ignore", invalid="ignore"):
-        product = s * x
-        if exists is not None:
-            product[~exists] = -0.0     # the identity of addition
-        acc += product
-    return acc
+    return [_Pass(a_lo, b_lo, a_lo != 0, b_lo != 0),
+            _Pass(a_lo, b_hi, a_lo != 0, np.full(b.shape, True)),
+            _Pass(a_hi, b_lo, np.full(a.shape, True), b_lo != 0),
+            _Pass(a_hi, b_hi)]
 
 
 def _exact_steps(stationary, moving):
@@ -181,10 +199,11 @@ def _exact_steps(stationary, moving):
     subnormal and none overflows.  Then multiplication and addition, each rounded, are the fused step.
     """
     def extent(operand):
-        magnitude = np.abs(operand).astype(np.float64)
-        magnitude[~np.isfinite(magnitude)] = 0
-        smallest = np.where(magnitude == 0, np.inf, magnitude).min(axis=1, initial=np.inf)
-        return smallest, magnitude.max(axis=1, initial=0)
+        magnitude = np.abs(operand)
+        finite = np.isfinite(magnitude)
+        largest = magnitude.max(axis=1, initial=0, where=finite)
+        smallest = magnitude.min(axis=1, initial=np.inf, where=finite & (magnitude > 0))
+        return smallest.astype(np.float64), largest.astype(np.float64)
 
     limits = np.finfo(np.float32)
     (s_min, s_max), (x_min, x_max) = extent(stationary), extent(moving)

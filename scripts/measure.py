@@ -14,7 +14,7 @@ from scripts.running import run_one
 
 __all__ = ["golden_speed", "pe_area", "pe_busy", "simulation_speed"]
 
-GOLDEN_SIZE = 512
+GOLDEN_SIZE = 1024
 REPEATS = 3
 
 SIMULATED_SIZES = {"pysim": 12, "icarus": 24, "verilator": 64, "rtl": 128}
