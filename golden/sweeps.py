@@ -262,7 +262,7 @@ def cancellation_to_zero(rng, x_fmt, w_fmt, acc_fmt, count):
 
 def tiny_products(rng, x_fmt, w_fmt, acc_fmt, count):
     """Products below the accumulator's last subnormal place: half of it, a little more or less, and far below; on
-    accumulators that are zero, subnormal, or so large that nothing may change.  Catches products that are rounded or
+    accumulators that are zero, subnormal, or so large that nothing may change.  Catches products rounded or
     flushed before they are added, and the sign of a sum that underflows."""
     lowest = _lowest(acc_fmt)
     near = rng.integers(lowest - 4, lowest + 2, count, endpoint=True)
