@@ -97,6 +97,8 @@ class Machine:
     Parameters
     ----------
     config : CoreConfig
+    memory_type : type
+        :class:`~golden.memory.Memory`, or a subclass of it that looks on.
 
     Attributes
     ----------
@@ -104,10 +106,11 @@ class Machine:
         ``bytes`` holds partition after partition.
     """
 
-    def __init__(self, config):
+    def __init__(self, config, *, memory_type=Memory):
         self.config = config
+        self.memory_type = memory_type
         self.sbuf, self.psum = (
-            Memory(name, config.partitions * size, partition_bytes=size)
+            memory_type(name, config.partitions * size, partition_bytes=size)
             for name, size in (("SBUF", config.sbuf_bytes), ("PSUM", config.psum_bytes)))
 
     def run(self, image, inputs, *, seed=None):
@@ -149,7 +152,7 @@ class _Run:
         grains = _grains(instruction for engine in self.engines for instruction in engine.code)
         machine.sbuf.restart(grains[Space.SBUF])
         machine.psum.restart(grains[Space.PSUM])
-        self.dram = DeviceMemory(image.windows, grains[Space.DRAM])
+        self.dram = DeviceMemory(image.windows, grains[Space.DRAM], machine.memory_type)
         for address, data in image.memory(inputs):
             self.dram.host_write(address, data)
         self.executor = Executor(self.config, machine.sbuf, machine.psum, self.dram)

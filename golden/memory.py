@@ -211,15 +211,17 @@ class DeviceMemory:
     windows : sequence of golden.image.Window
     grain : int
         See :class:`Memory`.
+    memory_type : type
+        :class:`Memory`, or a subclass of it that looks on.
     """
 
-    def __init__(self, windows, grain):
+    def __init__(self, windows, grain, memory_type=Memory):
         self.windows = windows
         self._segments = []
         for base, limit in _union((w.base, w.limit) for w in windows):
             base -= base % _WORD_BYTES
             writable = any(w.write and w.base < limit and base < w.limit for w in windows)
-            self._segments.append(Memory("DRAM", limit - base, base=base, grain=grain, tracked=writable))
+            self._segments.append(memory_type("DRAM", limit - base, base=base, grain=grain, tracked=writable))
 
     def allows(self, addresses, size, *, write):
         """Return, for each of ``addresses``, whether one window permits an access of ``size`` bytes there."""

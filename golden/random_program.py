@@ -191,6 +191,9 @@ class _Generator:
         self.loops = []
         self.loop_steps = {}
         self.weights = None
+        """(k, m) of the stationary operand that the array holds, if every turn of the loops knows it."""
+        self.weights_held = False
+        """The loops are to find the array as they leave it."""
         self.ring = self.program.ring(self.random.choice((2, 3)), self.random.choice((4, 8, 16)))
 
     def generate(self, instructions):
@@ -404,10 +407,13 @@ class _Generator:
         index = LoopIndex(self.random.randint(1, min(5 - depth, _MOST_TURNS // turns)))
         self.loops.append(index)
         self.loop_steps[index] = self.random.sample(_LOOP_STEPS, 2)
-        # What the array holds in the first turn is not what it holds in the others.
-        self.weights = None
+        weights, held = self.weights, self.weights_held
+        self.weights_held = held or (bool(weights) and self.random.random() < 0.5)
+        if not self.weights_held:
+            # What the array holds in the first turn is not what it holds in the others.
+            self.weights = None
         body = self._nodes(count, depth + 1)
-        self.weights = None
+        self.weights, self.weights_held = weights if self.weights_held else None, held
         self.loops.pop()
         loop = _Repeat(index, body)
         for node in body:
@@ -460,6 +466,8 @@ class _Generator:
         return self.random.choice(self.config.formats)
 
     def _load(self, engine):
+        if self.weights_held:
+            return []
         k = self.random.randint(1, self.config.rows)
         m = self.random.randint(1, min(self.config.cols, _MAX_ELEMENTS))
         operand = self._operand(self._any_tile(Space.SBUF), (k, *self._split(m)), 0, self._float(), write=False)
@@ -482,7 +490,7 @@ class _Generator:
         accumulate = self.random.random() < 0.5
         step = self._step(engine, "nc_matmul", {"moving": moving}, target, accumulate=accumulate)
         step.parts[engine].reads |= target[1] * accumulate
-        return [*load, step]
+        return [*load, step, *(self._matmul(engine) if self.random.random() < 0.3 else ())]
 
     def _activation(self, engine):
         lanes = self.random.randint(1, self.config.partitions)
