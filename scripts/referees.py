@@ -164,8 +164,8 @@ def checks(*, full, seed=0):
 
 
 def _draw(words, count, seed):
-    """Return ``count`` of the words, or all if there are fewer."""
-    return words if len(words) <= count else np.random.default_rng(seed).choice(words, count, replace=False)
+    """Draw ``count`` of the words, or return all if there are fewer."""
+    return words if len(words) <= count else np.random.default_rng(seed).choice(words, count)
 
 
 def _narrow_words(target, count, seed):
