@@ -20,7 +20,7 @@ _ARGUMENTS = (
     # Lint has its own test; a build does not fail on style.
     "-Wno-fatal", "-Wno-lint", "-Wno-style", "--no-timing", "--x-assign", "fast", "--x-initial", "fast",
     "--output-split", "20000",
-    "-CFLAGS", "-std=gnu++17", "-MAKEFLAGS", "OPT_FAST=-O2 OPT_SLOW=-O1 OPT_GLOBAL=-O2",
+    "-CFLAGS", "-std=gnu++17", "-MAKEFLAGS", "OPT_FAST=-O3 OPT_SLOW=-O1 OPT_GLOBAL=-O0",
 )
 
 

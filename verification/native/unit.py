@@ -40,6 +40,8 @@ class Unit:
         All ports; :attr:`inputs` and :attr:`outputs` leave out clock and reset.
     latency : int or None
         Cycles from inputs to outputs, for a pipeline.
+    lanes : int
+        Vectors in one evaluation: 1, or 64 for what :func:`verification.native.lanes.lanes_unit` makes.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Unit:
     verilog: str
     ports: tuple
     latency: int | None = None
+    lanes: int = 1
 
     @property
     def inputs(self):
