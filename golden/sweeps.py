@@ -89,8 +89,8 @@ def _special_words(fmt):
     codes += [top, top | 1, top | 1 << fmt.fraction_bits - 1, (1 << fmt.width - 1) - 1]
     magnitudes = {code << fmt.low_zero_bits for code in codes}
     if fmt.low_zero_bits:
-        # Bits that reading drops: a NaN that seems to be an infinity, and a one that is cut off.
-        magnitudes |= {magnitude | 1 for magnitude in magnitudes} | {fmt.inf_code | 1 << fmt.low_zero_bits - 1}
+        # Bits that reading drops: they tell a NaN from an infinity, and are cut off anywhere else.
+        magnitudes |= {magnitude | low for magnitude in magnitudes for low in (1, (1 << fmt.low_zero_bits) - 1)}
     words = sorted(magnitudes)
     return np.array([*words, *(word | 1 << _sign_place(fmt) for word in words)], np.uint32)
 
@@ -108,6 +108,29 @@ def _fractions(rng, fmt, count):
     kinds = [np.zeros(count, np.int64), np.full(count, ones, np.int64), bit, ones ^ bit, run,
              uniform, uniform, uniform]
     return np.choose(rng.integers(0, len(kinds), count), kinds)
+
+
+def _almost_none(rng, fmt, count):
+    """Draw fractions: zero, one bit, and all ones, which is almost the next power of two."""
+    bit = np.left_shift(np.int64(1), rng.integers(0, fmt.fraction_bits, count))
+    zero = np.zeros(count, np.int64)
+    return np.choose(rng.integers(0, 4, count), [zero, zero, bit, zero + (1 << fmt.fraction_bits) - 1])
+
+
+def _fractions_of_powers(rng, x_fmt, w_fmt, count):
+    """Draw fractions of factors whose product is a power of two, or one but for a bit or two.
+
+    With e = 2**-k the far bit is that of (1 + e) * (1 - e) = 1 - e**2, or that of
+    (1 + e) * (1 - e + e**2) = 1 + e**3, as far as w can hold the second factor.
+    """
+    bits = w_fmt.fraction_bits
+    k = rng.integers(1, min(x_fmt.fraction_bits, bits), count, endpoint=True)
+    x_far = 1 << x_fmt.fraction_bits - k
+    w_square = (1 << bits) - (2 << bits - k)
+    w_cube = np.where(2 * k <= bits + 1, w_square + (1 << np.maximum(bits + 1 - 2 * k, 0)), w_square)
+    kind = rng.integers(0, 3, count)
+    return (np.choose(kind, [_almost_none(rng, x_fmt, count), x_far, x_far]),
+            np.choose(kind, [_almost_none(rng, w_fmt, count), w_square, w_cube]))
 
 
 def _signs(rng, count):
@@ -209,24 +232,18 @@ def overflow_border(rng, x_fmt, w_fmt, acc_fmt, count):
 
 
 def sticky(rng, x_fmt, w_fmt, acc_fmt, count):
-    """Half a place of the larger operand, alone or with one far bit above or below: ties and almost ties.
-    Catches sticky bits that are dropped or start too far down, and ties that do not go to even."""
-    def almost_one(fmt):
-        """Fractions zero, one low bit or all ones."""
-        bit = np.left_shift(np.int64(1), rng.integers(0, fmt.fraction_bits, count))
-        ones = np.full(count, (1 << fmt.fraction_bits) - 1)
-        zero = np.zeros(count, np.int64)
-        return np.choose(rng.integers(0, 4, count), [zero, zero, bit, ones])
-
+    """Half a place of the larger operand, alone or with one far bit more or less: ties and almost ties.
+    Catches sticky bits that are dropped or start too far down, ties that do not go to even, and sums that are
+    rounded to float64 first."""
     half_place = acc_fmt.significand_bits
     # Half a place is the product ...
     exponent = _product_exponents(rng, x_fmt, w_fmt, acc_fmt, count, margin=1)
-    x, w = _factors(rng, x_fmt, w_fmt, exponent, almost_one(x_fmt), almost_one(w_fmt))
+    x, w = _factors(rng, x_fmt, w_fmt, exponent, *_fractions_of_powers(rng, x_fmt, w_fmt, count))
     *_, exponent = _products(x, w, x_fmt, w_fmt)
     larger = _word(_signs(rng, count), exponent + half_place, _fractions(rng, acc_fmt, count), acc_fmt)
     # ... or the accumulator.
     places = half_place + rng.integers(-1, 1, count, endpoint=True)
-    smaller = _word(_signs(rng, count), exponent - places, almost_one(acc_fmt), acc_fmt)
+    smaller = _word(_signs(rng, count), exponent - places, _almost_none(rng, acc_fmt, count), acc_fmt)
     return x, w, np.where(_signs(rng, count) == 0, larger, smaller)
 
 
@@ -268,7 +285,10 @@ def tiny_products(rng, x_fmt, w_fmt, acc_fmt, count):
     near = rng.integers(lowest - 4, lowest + 2, count, endpoint=True)
     least = _lowest(x_fmt) + _lowest(w_fmt)
     far = rng.integers(min(least, lowest - 5), lowest, count)
-    x, w = _factors(rng, x_fmt, w_fmt, np.where(rng.integers(0, 4, count) == 0, far, near))
+    half = np.full(count, lowest - 1)
+    kind = rng.integers(0, 4, count)
+    x, w = _factors(rng, x_fmt, w_fmt, np.choose(kind, [half, far, near, near]),
+                    *(np.where(kind == 0, 0, _fractions(rng, fmt, count)) for fmt in (x_fmt, w_fmt)))
     signs = (_signs(rng, count) << _sign_place(acc_fmt)).astype(np.uint32)
     small = _neighbours(signs, rng.integers(0, 5, count), acc_fmt)
     power = _word(_signs(rng, count), rng.integers(lowest, acc_fmt.max_exponent, count, endpoint=True), 0, acc_fmt)
