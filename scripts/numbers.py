@@ -18,7 +18,7 @@ from verification.native.sweep import Grid, Operation, Rows, sweep
 
 __all__ = ["COLUMNS", "Part", "SweepCheck", "checks"]
 
-COLUMNS = ["unit", "formats", "inputs", "referee", "mismatches", "seconds"]
+COLUMNS = ["unit", "formats", "inputs", "referee", "mismatches", "explained", "seconds"]
 REFEREE = "referee.hpp"
 """In ``verification/native``."""
 
@@ -69,7 +69,7 @@ class SweepCheck:
         mismatches = sum(outcome.mismatches for outcome in outcomes)
         failures = [f"{self.unit}: {line}" for outcome in outcomes for line in outcome.failures]
         return {"unit": self.unit, "formats": self.formats, "inputs": sum(outcome.inputs for outcome in outcomes),
-                "referee": REFEREE, "mismatches": mismatches,
+                "referee": REFEREE, "mismatches": mismatches, "explained": 0,
                 "seconds": round(sum(outcome.seconds for outcome in outcomes), 1),
                 "passed": mismatches == 0, "failures": failures[:SHOWN]}
 

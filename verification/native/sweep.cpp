@@ -162,8 +162,8 @@ static void sweep(const Request& request, const Operation& operation) {
             if (found[lane] == flight.expected[lane] || mismatches++ >= SHOWN_MISMATCHES) continue;
             std::printf("{\"mismatch\": {\"index\": %llu", (unsigned long long)(flight.index + lane));
             for (size_t i = 0; i < operands; ++i)
-                std::printf(", \"%s\": \"%#x\"", request.space.axes[i].port.c_str(), flight.operands[i][lane]);
-            std::printf(", \"expected\": \"%#x\", \"found\": \"%#x\"}}\n", flight.expected[lane], found[lane]);
+                std::printf(", \"%s\": \"0x%x\"", request.space.axes[i].port.c_str(), flight.operands[i][lane]);
+            std::printf(", \"expected\": \"0x%x\", \"found\": \"0x%x\"}}\n", flight.expected[lane], found[lane]);
         }
     }
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
