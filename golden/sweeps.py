@@ -248,8 +248,15 @@ def sticky(rng, x_fmt, w_fmt, acc_fmt, count):
 
 
 def _cancelling(rng, x_fmt, w_fmt, acc_fmt, exponent, steps):
-    """Return accumulators that are the negative rounded product, some codes aside."""
-    x, w = _factors(rng, x_fmt, w_fmt, exponent)
+    """Return vectors whose accumulator is the negative rounded product, some codes aside.
+
+    In one of four the product is near a power of two, below which the accumulator then often lies.
+    """
+    powers = _fractions_of_powers(rng, x_fmt, w_fmt, len(exponent))
+    near_power = rng.integers(0, 4, len(exponent)) == 0
+    x, w = _factors(rng, x_fmt, w_fmt, exponent,
+                    *(np.where(near_power, power, _fractions(rng, fmt, len(exponent)))
+                      for power, fmt in zip(powers, (x_fmt, w_fmt), strict=True)))
     sign, significand, unit, _ = _products(x, w, x_fmt, w_fmt)
     return x, w, _neighbours(_rounded(sign ^ 1, significand, unit, acc_fmt), steps, acc_fmt)
 
