@@ -1,0 +1,53 @@
+"""The multiply-add of memory words: ``o = RNE32(acc + x * w)``, proven.
+
+For factors of 8 bits the solver takes the whole unit at once (:func:`product_question`).
+"""
+
+from golden import exact
+from golden.formats import resolve
+from verification.formal.claim import Question
+from verification.formal.floats import FLOAT32, constant, is_code, operand
+from verification.formal.pipeline import Pipeline
+
+__all__ = ["product_question"]
+
+DTYPE_BITS = 4
+
+
+def product_question(unit, x_format, w_format, *, change=""):
+    """Ask whether the whole unit computes SMT-LIB's ``fp.fma``, for all words of two formats.
+
+    Parameters
+    ----------
+    unit : verification.native.unit.Unit
+        The top ``fma``.
+    x_format, w_format : str
+    change : str
+        Yosys commands that put a fault in.
+    """
+    pipeline = Pipeline(unit.verilog, unit.module, unit.latency, change=change)
+    x, w, acc = (pipeline.wire(name, 0) for name in ("x", "w", "acc"))
+    o = pipeline.wire("o", unit.latency)
+    result = f"(fp.fma RNE {operand(x, x_format)} {operand(w, w_format)} ({FLOAT32} {acc}))"
+
+    def expected(x, w, acc, o):
+        return exact.encode(exact.fma(*(exact.decode(_element(word, fmt), fmt) for word, fmt in (
+            (acc, "float32"), (x, x_format), (w, w_format)))), "float32")
+
+    return Question(
+        pipeline.formula + f"\n(define-fun result () Float32 {result})",
+        assumptions=(_has_dtype(pipeline, "x", x_format), _has_dtype(pipeline, "w", w_format),
+                     f"(not {pipeline.wire('skip', 0)})"),
+        goal=is_code(o, "result"),
+        words={"x": x, "w": w, "acc": acc, "o": o},
+        expected=expected,
+        steps=unit.latency)
+
+
+def _has_dtype(pipeline, side, fmt):
+    return f"(= {pipeline.wire(side + '_dtype', 0)} {constant(int(resolve(fmt).dtype), DTYPE_BITS)})"
+
+
+def _element(word, fmt):
+    """The low bits of a word that hold an element."""
+    return word & ((1 << 8 * resolve(fmt).bytes) - 1)
