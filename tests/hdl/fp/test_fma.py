@@ -42,7 +42,7 @@ def check(run):
     def check(vectors, *args, accumulator="float32", **kwargs):
         results = run(vectors, *args, accumulator=accumulator, **kwargs)
         expected = [exact.fma_word(*vector, accumulator) for vector in vectors]
-        wrong = [f"{lookup(x_fmt).name} {x:#x} * {lookup(w_fmt).name} {w:#x} + {acc:#x} -> {got:#x}, want {want:#x}"
+        wrong = [f"{lookup(x_fmt).name} {x:#x} * {lookup(w_fmt).name} {w:#x} + {acc:#x}: {got:#x}, want {want:#x}"
                  for (x_fmt, x, w_fmt, w, acc), got, want in zip(vectors, results, expected, strict=True)
                  if got != want]
         assert not wrong, f"{len(wrong)} of {len(vectors)} wrong, the first: {'; '.join(wrong[:3])}"
