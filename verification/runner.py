@@ -61,7 +61,7 @@ class Build:
     directory: Path
 
 
-def build(directory, simulator, *, wrapped=True):
+def build(directory, simulator, *, wrapped=True, arguments=()):
     """Compile the export in ``directory`` for a simulator, unless the same content was compiled before.
 
     Parameters
@@ -72,6 +72,8 @@ def build(directory, simulator, *, wrapped=True):
         ``"icarus"`` or ``"verilator"``.
     wrapped : bool
         Put the wrapper of :mod:`verification.bench` around the design, which environments need.
+    arguments : tuple of str
+        Further ones for Verilator's command line.
 
     Returns
     -------
@@ -96,7 +98,7 @@ def build(directory, simulator, *, wrapped=True):
     if simulator.name == "verilator":
         sources["visible.vlt"] = "`verilator_config\n" + "".join(
             f'public_flat_rw -module "{top}" -var "{name}"\n' for name in visible)
-    arguments = VERILATOR_ARGUMENTS if simulator.name == "verilator" else ()
+    arguments = (*VERILATOR_ARGUMENTS, *arguments) if simulator.name == "verilator" else ()
     recipe = [simulator.name, simulator.version, simulator.command, importlib.metadata.version("cocotb"),
               arguments, top, sources]
     key = hashlib.sha256(json.dumps(recipe).encode()).hexdigest()[:24]
@@ -127,7 +129,7 @@ def _compile(simulator, sources, top, arguments, directory):
             path.unlink()
 
 
-def run_environments(built, factories, *, progress=None):
+def run_environments(built, factories, *, progress=None, plusargs=()):
     """Run environments one after the other in one simulator process, with a hardware reset before each.
 
     Parameters
@@ -137,6 +139,8 @@ def run_environments(built, factories, *, progress=None):
         Each makes an environment (``step``, ``done``, ``result``); they are pickled.
     progress : callable or None
         Called now and then with (environments done, cycles of the present one).
+    plusargs : tuple of str
+        Further arguments of the simulation.
 
     Returns
     -------
@@ -148,10 +152,10 @@ def run_environments(built, factories, *, progress=None):
     SimulationError
         The simulator broke down.
     """
-    return run_module(built, "verification.tb_environment", factories, progress=progress)
+    return run_module(built, "verification.tb_environment", factories, progress=progress, plusargs=plusargs)
 
 
-def run_module(built, module, request, *, progress=None):
+def run_module(built, module, request, *, progress=None, plusargs=()):
     """Run a cocotb module of this package and return what it stores.
 
     The module finds ``(manifest, request)`` in ``request.pickle`` in the directory that the environment
@@ -172,7 +176,7 @@ def run_module(built, module, request, *, progress=None):
                     test_module=module, hdl_toplevel=built.top, hdl_toplevel_lang="verilog",
                     build_dir=built.directory, test_dir=directory, log_file=log, timescale=TIMESCALE,
                     results_xml=str(directory / "results.xml"),
-                    plusargs=RANDOM_START if built.simulator.name == "verilator" else (),
+                    plusargs=(*(RANDOM_START if built.simulator.name == "verilator" else ()), *plusargs),
                     extra_env={"TRNCORE_RUN_DIRECTORY": str(directory)})
             except (RuntimeError, SystemExit):
                 pass   # The results, or their absence, tell.
