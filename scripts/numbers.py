@@ -6,6 +6,7 @@ mapped to gates of 64 lanes (:mod:`verification.native.lanes`), whose agreement 
 """
 
 import re
+import time
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import product
@@ -59,7 +60,8 @@ class SweepCheck:
     parts: object
 
     def run(self, progress):
-        """Return the row."""
+        """Return the row; its time includes that of builds which are not in the cache."""
+        start = time.monotonic()
         parts = self.parts()
         outcomes = []
         for number, part in enumerate(parts):
@@ -70,7 +72,7 @@ class SweepCheck:
         failures = [f"{self.unit}: {line}" for outcome in outcomes for line in outcome.failures]
         return {"unit": self.unit, "formats": self.formats, "inputs": sum(outcome.inputs for outcome in outcomes),
                 "referee": REFEREE, "mismatches": mismatches, "explained": 0,
-                "seconds": round(sum(outcome.seconds for outcome in outcomes), 1),
+                "seconds": round(time.monotonic() - start, 1),
                 "passed": mismatches == 0, "failures": failures[:SHOWN]}
 
 
