@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from verification.formal.smt import either, inverse
 from verification.formal.solver import SOLVER, ask
 
 __all__ = ["Claim", "Question"]
@@ -100,13 +101,13 @@ class Claim:
         elif answer.outcome != "sat":
             return [_not_proven(answer, self.limit)], method
         if len(cases) > 1:
-            answer = question.ask(f"(not (or {' '.join(cases.values())}))", limit=self.limit)
+            answer = question.ask(inverse(either(*cases.values())), limit=self.limit)
             if answer.outcome != "unsat":
                 failures.append(f"not proven: the cases leave out {question.explain(answer.values)}"
                                 if answer.outcome == "sat" else _not_proven(answer, self.limit, "all cases"))
         for number, (label, case) in enumerate(cases.items()):
             progress(number / len(cases))
-            answer = question.ask(case, f"(not {question.goal})", limit=self.limit)
+            answer = question.ask(case, inverse(question.goal), limit=self.limit)
             if answer.outcome == "sat":
                 failures.append(f"refuted: {question.explain(answer.values)}")
             elif answer.outcome != "unsat":

@@ -1,15 +1,16 @@
-"""The multiply-add of memory words: ``o = RNE32(acc + x * w)``, proven.
+"""The multiply-add of memory words, ``o = RNE32(acc + x * w)``, as one question.
 
-For factors of 8 bits the solver takes the whole unit at once (:func:`product_question`).
+The solver answers it for factors of 8 bits; :mod:`verification.formal.composition` is for all formats.
 """
 
 from golden import exact
 from golden.formats import resolve
 from verification.formal.claim import Question
-from verification.formal.floats import FLOAT32, constant, is_code, operand
+from verification.formal.floats import float32, is_code, operand
 from verification.formal.pipeline import Pipeline
+from verification.formal.smt import constant, define, equal, inverse
 
-__all__ = ["product_question"]
+__all__ = ["product_question", "skip_question"]
 
 DTYPE_BITS = 4
 
@@ -28,24 +29,37 @@ def product_question(unit, x_format, w_format, *, change=""):
     pipeline = Pipeline(unit.verilog, unit.module, unit.latency, change=change)
     x, w, acc = (pipeline.wire(name, 0) for name in ("x", "w", "acc"))
     o = pipeline.wire("o", unit.latency)
-    result = f"(fp.fma RNE {operand(x, x_format)} {operand(w, w_format)} ({FLOAT32} {acc}))"
+    result = f"(fp.fma RNE {operand(x, x_format)} {operand(w, w_format)} {float32(acc)})"
 
     def expected(x, w, acc, o):
         return exact.encode(exact.fma(*(exact.decode(_element(word, fmt), fmt) for word, fmt in (
             (acc, "float32"), (x, x_format), (w, w_format)))), "float32")
 
     return Question(
-        pipeline.formula + f"\n(define-fun result () Float32 {result})",
+        f"{pipeline.formula}\n{define('result', 'Float32', result)}",
         assumptions=(_has_dtype(pipeline, "x", x_format), _has_dtype(pipeline, "w", w_format),
-                     f"(not {pipeline.wire('skip', 0)})"),
+                     inverse(pipeline.wire("skip", 0))),
         goal=is_code(o, "result"),
         words={"x": x, "w": w, "acc": acc, "o": o},
         expected=expected,
         steps=unit.latency)
 
 
+def skip_question(unit, *, change=""):
+    """Ask whether a skipped product leaves the accumulator as it is (a NaN canonical), whatever the words are."""
+    pipeline = Pipeline(unit.verilog, unit.module, unit.latency, change=change)
+    acc, o = pipeline.wire("acc", 0), pipeline.wire("o", unit.latency)
+    return Question(
+        f"{pipeline.formula}\n{define('addend', 'Float32', float32(acc))}",
+        assumptions=(pipeline.wire("skip", 0),),
+        goal=is_code(o, "addend"),
+        words={"x": pipeline.wire("x", 0), "w": pipeline.wire("w", 0), "acc": acc, "o": o},
+        expected=lambda x, w, acc, o: exact.encode(exact.decode(acc, "float32"), "float32"),
+        steps=unit.latency)
+
+
 def _has_dtype(pipeline, side, fmt):
-    return f"(= {pipeline.wire(side + '_dtype', 0)} {constant(int(resolve(fmt).dtype), DTYPE_BITS)})"
+    return equal(pipeline.wire(f"{side}_dtype", 0), constant(int(resolve(fmt).dtype), DTYPE_BITS))
 
 
 def _element(word, fmt):

@@ -18,7 +18,11 @@ __all__ = ["Pipeline"]
 
 _SCRIPT = """\
 read_verilog unit.v
-prep -flatten -top {module}
+hierarchy -check -top {module}
+proc
+flatten
+opt_clean
+setattr -unset init w:*
 {change}
 opt -full
 dffunmap
