@@ -4,11 +4,9 @@ Every product is made of operands that hurt (:mod:`golden.data`) and must have t
 :func:`golden.matmul`.
 """
 
-import json
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations, product
-from pathlib import Path
 
 import numpy as np
 
@@ -17,12 +15,12 @@ from golden.data import check_hostile, hostile_operands
 from golden.formats import from_bits, to_bits
 from golden.gemm import gemm_program
 from hdl.params.formats import FORMATS
+from scripts.case_names import read_cases
 from scripts.covering import all_pairs, covering_sample
 
 __all__ = ["CORE_CHECKS", "Gemm", "Outcome", "STALLS", "UNIT_CASES", "check_data", "covering_gemms", "every_gemm",
            "gemm_factors", "pairs_covered", "random_gemms", "run_core", "run_gemms", "run_unit"]
 
-CASES = Path(__file__).parents[1] / "tests" / "cases"
 UNIT_CASES = ("mac", "dot", "cast", "evacuate")
 """Files of expected bits; :data:`verification.unit_cases.UNITS` has the unit of each."""
 
@@ -177,11 +175,6 @@ def check_data(config, gemms, *, each_format=True):
         check_hostile(operands, results, each_format=each_format)
 
 
-def _read_cases(file):
-    with open(CASES / f"{file}.jsonl") as lines:
-        return [json.loads(line) for line in lines]
-
-
 def run_unit(config, file, backend):
     """Run the cases of ``file`` (one of :data:`UNIT_CASES`) on the exported unit that they are about.
 
@@ -193,7 +186,7 @@ def run_unit(config, file, backend):
     from scripts.backends.models import find_model
     from verification.env.playback import Playback
     from verification.unit_cases import UNITS
-    cases = _read_cases(file)
+    cases = read_cases(file)
     top, stimulus = UNITS[file]
     model = find_model(config, top, backend)
     unit = stimulus(model.manifest, cases)
@@ -238,7 +231,7 @@ def _run_dots(config, backend, seed):
     """Run recorded dot products, over several K tiles most of them, as 1 x K x 1 programs."""
     from scripts.backends import Run, run_batch
     from verification.env.options import Options
-    cases = [case for case in _read_cases("dot") if case["rows"] == config.rows
+    cases = [case for case in read_cases("dot") if case["rows"] == config.rows
              and {case["x_dtype"], case["w_dtype"]} <= set(config.formats)][:DOT_CASES[backend]]
     if not cases:
         return None

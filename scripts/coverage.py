@@ -55,7 +55,7 @@ SMALL = CoreConfig(name="covered", rows=2, cols=3, formats=("bfloat16", "float8_
 LATENCIES = {"latency 1": 1, "latency 1-40": (1, 40), "latency 100": 100}
 STALLS = (0.0, 0.3, 0.6, 0.9)
 PROGRAMS, MANY_PROGRAMS = 150, 1000
-WATCHED, MANY_WATCHED = 48, 240
+WATCHED, MANY_WATCHED = 60, 240
 COVERED, MANY_COVERED = 24, 200
 """Random programs in CI and on demand: of the core, with the bus watched, with lines and toggles counted."""
 
@@ -234,17 +234,15 @@ def _random_programs(config, count, seed):
     return [random_program(config, (seed, number)) for number in range(count)]
 
 
-def _options(number, latency):
-    return Options(latency=latency, stall=STALLS[number % len(STALLS)], seed=number)
-
-
 @cache
 def _played(count, seed):
     """Play the random programs on the exported core; return what went wrong as text."""
     programs = _random_programs(CONFIG, count, seed)
     latencies = list(LATENCIES.values())
-    runs = [Run(program.image, program.inputs, _options(number, latencies[number % len(latencies)]), trace=False)
-            for number, program in enumerate(programs)]
+    options = [Options(latency=latencies[number % len(latencies)], stall=STALLS[number % len(STALLS)], seed=number)
+               for number in range(count)]
+    runs = [Run(program.image, program.inputs, option, trace=False)
+            for program, option in zip(programs, options, strict=True)]
     lines = []
     for number, (program, result) in enumerate(zip(programs, run_batch(runs, "rtl"), strict=True)):
         if isinstance(result, Exception):
@@ -264,11 +262,14 @@ def _differences(name, program, fault, outputs):
 
 
 def _jobs(config, count, seed, latency):
-    """Jobs with their programs: random programs, and every other one only loads the bus."""
-    programs = [traffic_program(config, (seed, number)) if number % 2
-                else random_program(config, (seed, number)) for number in range(count)]
-    return programs, [make_job(program.image, program.inputs, _options(number // 2, latency), trace=False)
-                      for number, program in enumerate(programs)]
+    """Programs and their jobs: random ones, and as many that load a bus which stalls often."""
+    programs, jobs = [], []
+    for number in range(count):
+        make, stalls = (traffic_program, STALLS[2:]) if number % 2 else (random_program, STALLS)
+        programs.append(make(config, (seed, number)))
+        options = Options(latency=latency, stall=stalls[number // 2 % len(stalls)], seed=number)
+        jobs.append(make_job(programs[-1].image, programs[-1].inputs, options, trace=False))
+    return programs, jobs
 
 
 def _compared(programs, outcomes):

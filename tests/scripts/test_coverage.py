@@ -65,7 +65,7 @@ def test_modules_without_any_point():
 def test_names_are_distinct():
     for full in (False, True):
         names = [check.name for check in checks(full=full, seed=0)]
-        assert len(set(names)) == len(names) == 15
+        assert len(set(names)) == len(names) == 14
 
 
 def test_a_wrong_byte_is_seen():
