@@ -6,20 +6,17 @@ become bitwise operations, and a vector costs little more than a sixty-fourth of
 """
 
 import json
-import subprocess
-import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
 
+from verification.yosys import YosysError, run_yosys
 
-
-__all__ = ["LANES", "SynthesisError", "lanes_unit"]
+__all__ = ["LANES", "lanes_unit"]
 
 LANES = 64
 
 _TOP = "lanes"
-_SHOWN_LINES = 20
 _SCRIPT = f"""\
 read_verilog unit.v
 read_verilog wrapper.v
@@ -39,10 +36,6 @@ _GATES = {
 _FLIP_FLOP = "$_DFF_P_"
 
 
-class SynthesisError(RuntimeError):
-    """Yosys failed, or mapped the unit to a cell that lanes do not have."""
-
-
 def lanes_unit(unit):
     """Return ``unit`` with every bit of every port widened to a word of :data:`LANES` bits.
 
@@ -52,8 +45,8 @@ def lanes_unit(unit):
 
     Raises
     ------
-    SynthesisError
-        See there.
+    YosysError
+        Yosys is missing, refuses the unit, or mapped it to a cell that lanes do not have.
     """
     ports = tuple(port for port in unit.ports if port.name != "rst")
     verilog = _widened(_synthesize(unit, ports), ports)
@@ -74,16 +67,8 @@ def _synthesize(unit, ports):
         directory = Path(directory)
         (directory / "unit.v").write_text(unit.verilog)
         (directory / "wrapper.v").write_text(_wrapper(unit, ports))
-        (directory / "map.ys").write_text(_SCRIPT)
-        # In a process of its own: on an error the library ends the process.
-        process = subprocess.run(
-            [sys.executable, "-c", "from pyosys import libyosys as ys; ys.run_pass('script map.ys', ys.Design())"],
-            cwd=directory, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        result = directory / "netlist.json"
-        if process.returncode or not result.is_file():
-            end = "\n".join(process.stdout.splitlines()[-_SHOWN_LINES:])
-            raise SynthesisError(f"Yosys does not map {unit.name}:\n{end}")
-        return json.loads(result.read_text())["modules"][_TOP]
+        run_yosys(_SCRIPT, directory)
+        return json.loads((directory / "netlist.json").read_text())["modules"][_TOP]
 
 
 def _widened(netlist, ports):
@@ -114,7 +99,7 @@ def _widened(netlist, ports):
             assigns.append(f"assign {pins['Y']} = {_GATES[cell['type']].format(**pins)};")
         else:
             allowed = ", ".join((*_GATES, _FLIP_FLOP))
-            raise SynthesisError(f"cell type must be one of {allowed}, not {cell['type']}")
+            raise YosysError(f"cell type must be one of {allowed}, not {cell['type']}")
     for port in ports:
         if port.direction == "output":
             for i, bit in enumerate(netlist["ports"][port.name]["bits"]):
