@@ -18,7 +18,8 @@ from verification.env.csr_master import Read, WaitCycles, Write
 from verification.env.job import make_job
 from verification.env.options import Options, Region
 
-__all__ = ["FaultCase", "fault_cases", "fault_checks", "recovery_harness"]
+__all__ = ["FaultCase", "check_clean", "check_sticky", "fault_cases", "fault_checks", "recovery_harness",
+           "small_program"]
 
 NO_ENGINE = 255
 SLVERR = 2
@@ -59,7 +60,7 @@ class FaultCase:
     modelled: bool = True
 
 
-def _small_program(config, dtype):
+def small_program(config, dtype):
     """Return an image in which every engine has work: ``y = w^T x`` by DMA, array and activation."""
     program = Program(config)
     full, summed, evacuated = (program.semaphore(name) for name in ("full", "summed", "evacuated"))
@@ -128,7 +129,7 @@ def fault_cases(config, engines):
         Engine name -> number, from the manifest.
     """
     dtype = config.formats[0]
-    image = _small_program(config, dtype)
+    image = small_program(config, dtype)
     edit = _Editor(image, engines)
     x, y = image.tensors["x"], image.tensors["y"]
     load, store = "dma0", f"dma{config.dma_engines - 1}"
@@ -217,17 +218,17 @@ def recovery_harness(manifest, faulty, good):
             dump = [harness.memory.read(address, length) for address, length in job.dump]
             outcomes.append(replace(outcome, dump=dump))
             if job is faulty:
-                yield from _check_sticky(registers, outcome)
+                yield from check_sticky(registers, outcome)
                 for port in harness.ports:
                     port.healthy = True
                 yield from soft_reset(registers)
-                yield from _check_clean(registers)
+                yield from check_clean(registers)
         return tuple(outcomes)
     return Harness(manifest, script, options=faulty.options, windows=faulty.windows)
 
 
-def _check_sticky(registers, outcome):
-    """The error stays, and a doorbell does nothing while it does."""
+def check_sticky(registers, outcome):
+    """Script: check that the error stays, and that a doorbell does nothing while it does."""
     yield Write(registers.registers["DOORBELL"], 1)
     yield WaitCycles(IDLE_CYCLES)
     status = yield Read(registers.registers["STATUS"])
@@ -237,8 +238,8 @@ def _check_sticky(registers, outcome):
         raise HostError(f"After {outcome.fault} and a doorbell: STATUS {status:#x}, ERROR_CODE {code}")
 
 
-def _check_clean(registers):
-    """After a soft reset nothing of the error is left."""
+def check_clean(registers):
+    """Script: check that after a soft reset nothing of the error is left."""
     for name in ("STATUS", "ERROR_CODE", "INTERRUPT_STATUS"):
         value = yield Read(registers.registers[name])
         if value:
@@ -261,7 +262,7 @@ def fault_checks(config, manifest, *, seed=0, stall=0.1, latency=(5, 30)):
     """
     engines = manifest["engines"]
     dtype = config.formats[0]
-    good = _small_program(config, dtype)
+    good = small_program(config, dtype)
     w, x = hostile_operands(config.cols, config.rows, COLUMNS, (dtype, dtype), seed)
     inputs = {"w": np.ascontiguousarray(w.T), "x": x}
     expected = to_bits(golden.matmul(w, x, dtype=dtype, rows=config.rows))

@@ -141,6 +141,8 @@ class Simulation:
     Attributes
     ----------
     registers : RegisterMap
+    cycle : int
+        Cycles since the reset.
     """
 
     def __init__(self, library, manifest, job, progress, mutant):
@@ -173,6 +175,10 @@ class Simulation:
 
     def close(self):
         self._call("delete")
+
+    @property
+    def cycle(self):
+        return self._call("cycle")
 
     def _call(self, name, *arguments):
         return getattr(self._library, f"trncore_{name}")(self._simulation, *arguments)
@@ -260,7 +266,7 @@ class Simulation:
         waves = self._job.waves
         marks = [self._accepted + waves.first, self._accepted + waves.end] if waves else []
         while True:
-            now = self._call("cycle")
+            now = self.cycle
             while marks and now >= marks[0]:
                 self._call(*(("start_waves", str(waves.path).encode()) if len(marks) == 2
                              else ("stop_waves",)))
@@ -271,9 +277,9 @@ class Simulation:
                                         f"{self._waiting()}")
             chunk = min(CHUNK_CYCLES, left, *(mark - now for mark in marks))
             if self._checked("run", ctypes.c_uint64(chunk), 1):
-                return self._call("cycle")
+                return self.cycle
             if self._progress:
-                self._progress(self._call("cycle"))
+                self._progress(self.cycle)
 
     def _waiting(self):
         """Say who waits for what, as the core's registers tell it."""

@@ -1,0 +1,289 @@
+"""``trncore verify --mutation``: faults drawn from the netlists, which the regression must find.
+
+Arithmetic units answer directed vectors with the words of the C++ referee.  The classes of control are modules of
+a small core that runs the regression of :mod:`scripts.core_trials`.  What survives is given to an equivalence
+check; what is not proven equivalent counts against the score.
+"""
+
+import hashlib
+import json
+import time
+from dataclasses import dataclass
+from functools import cache, partial
+from itertools import product
+
+import numpy as np
+
+from golden import sweeps
+from hdl import CoreConfig
+from hdl.params.formats import FORMATS, MAC_FORMATS, lookup
+from scripts import units
+from scripts.core_trials import core_trials, expectations
+from scripts.export.cache import cached_export
+from verification.cache import cached_directory
+from verification.mutation.campaign import run_campaign
+from verification.mutation.equivalence import prove_equivalent
+from verification.mutation.mutants import (SELECT, SELECT_BITS, Design, Mutant, draw_mutants, module_cells,
+                                           modules_of, share)
+from verification.mutation.playing import Stimulus, design_of, find_survivors
+from verification.native import referee
+from verification.rtl.model import RtlModel
+
+__all__ = ["ARITHMETIC", "ArithmeticCheck", "COLUMNS", "CONTROL", "ControlCheck", "checks", "summary"]
+
+COLUMNS = ["unit", "mutants", "killed", "equivalent", "survivors", "score", "seconds"]
+
+TOTAL, MINIMUM = 400, 40
+"""Faults over all classes in proportion to their cells, and of each at least."""
+CI_CONTROL = 5
+"""Faults of a class of control that fit into CI."""
+ARITHMETIC_TARGET, CONTROL_TARGET = 0.99, 0.95
+"""Share of the faults not proven equivalent that must be killed."""
+CI_SECONDS, FULL_SECONDS = 10, 60
+"""For each question to the equivalence check."""
+
+CONFIG = CoreConfig(name="mutation", rows=2, cols=5, formats=("bfloat16", "float8_e4m3"), sbuf_bytes=2048,
+                    sbuf_banks=4, psum_banks=4, psum_bank_bytes=256, axi_data_width=64)
+"""Small, but with more than one row, group of columns, bank, format and DMA engine."""
+
+CONTROL = {
+    "array control": ("*_array", "*_array_row", "*_processing_element", "*_tensor_engine", "*_tensor_engine_*"),
+    "PSUM": ("*_core_psum", "*_core_psum_*", "*_psum_partition"),
+    "SBUF arbitration": ("*_core_sbuf", "*_core_sbuf_*", "*_sbuf_partition", "*_arbiter_ar_turns"),
+    "DMA": ("*_dma_engine", "*_dma_engine_*"),
+    "fetch": ("*_control_fetch", "*_control_fetch_*", "*_control_header", "*_sequencer_*_buffer"),
+    "semaphores": ("*_control_semaphores*", "*_control_dispatch", "*_control_dispatch_turns"),
+}
+"""Modules of the core by class."""
+SURROUNDINGS = {"array control": "*_tensor_engine", "DMA": "*_dma_engine", "fetch": "*_core_control",
+                "semaphores": "*_core_control"}
+"""Module around a class in which a survivor is compared if it is not proven equivalent in its own."""
+
+
+def checks(*, full, seed=0):
+    """Return the checks in running order.
+
+    Parameters
+    ----------
+    full : bool
+        All faults; otherwise those of arithmetic and a few of each class of control.
+    seed : int
+        Of the faults and of the stimulus.
+    """
+    seconds = FULL_SECONDS if full else CI_SECONDS
+    return [*(ArithmeticCheck(name, seed, seconds) for name in ARITHMETIC),
+            *(ControlCheck(name, seed, None if full else CI_CONTROL, seconds) for name in CONTROL)]
+
+
+def summary(rows):
+    """Return how many faults there were and what became of them."""
+    count = {key: sum(row.get(key, 0) for row in rows) for key in ("mutants", "killed", "equivalent", "survivors")}
+    return (f"{count['mutants']} faults: {count['killed']} killed, {count['equivalent']} proven equivalent, "
+            f"{count['survivors']} neither.")
+
+
+def _row(unit, mutants, survivors, proven, target, start):
+    """Return the row of a class."""
+    left = [mutant for mutant in survivors if mutant.number not in proven]
+    killed = len(mutants) - len(survivors)
+    score = killed / (len(mutants) - len(proven)) if len(mutants) > len(proven) else 1.0
+    return {"unit": unit, "mutants": len(mutants), "killed": killed, "equivalent": len(proven),
+            "survivors": len(left), "score": round(score, 4), "seconds": round(time.monotonic() - start, 1),
+            "passed": score >= target, "failures": [f"survivor {mutant}" for mutant in left]}
+
+
+# Arithmetic -----------------------------------------------------------------------------------------
+
+
+PAIR_VECTORS = 1 << 13
+"""Directed vectors for each pair of formats."""
+SUM_VECTORS = 1 << 17
+
+
+def _multiply_add_vectors(seed):
+    """Every pair of formats, the last vectors of each without a product."""
+    columns, expected = [], []
+    for x, w in product(map(lookup, MAC_FORMATS), repeat=2):
+        vectors = sweeps.directed(x.name, w.name, count=PAIR_VECTORS, seed=seed)
+        sums = referee.fused_multiply_add(x, vectors["x"], w, vectors["w"], vectors["acc"], lookup("float32"))
+        minus_zero = np.full_like(sums, 1 << 31)
+        for skip, words in enumerate((sums, referee.add(vectors["acc"], minus_zero))):
+            codes = {"x_dtype": int(x.dtype), "w_dtype": int(w.dtype), "skip": skip}
+            columns.append(vectors | {port: np.full(len(words), code, np.uint32) for port, code in codes.items()})
+            expected.append(words)
+    return _stimulus(columns, expected, seed)
+
+
+def _conversion_vectors(seed):
+    """Every narrowing of what hurts it, every word of every source to every target."""
+    columns, expected = [], []
+    for source, target, saturate in product(map(lookup, FORMATS), map(lookup, FORMATS), (0, 1)):
+        words = sweeps.narrow_inputs(target.name) if source.name == "float32" else \
+            sweeps.widen_inputs(source.name, count=1 << 10, seed=seed)
+        if len(words) > PAIR_VECTORS:
+            words = np.random.default_rng(seed).choice(words, PAIR_VECTORS, replace=False)
+        codes = {"source": int(source.dtype), "target": int(target.dtype), "saturate": saturate}
+        columns.append({"i": words} | {port: np.full(len(words), code, np.uint32) for port, code in codes.items()})
+        expected.append(referee.narrow(target, referee.widen(source, words), bool(saturate)))
+    return _stimulus(columns, expected, seed)
+
+
+def _sum_vectors(seed):
+    columns = sweeps.directed_sums(count=SUM_VECTORS, seed=seed)
+    return _stimulus([columns], [referee.add(columns["a"], columns["b"])], seed)
+
+
+def _stimulus(columns, expected, seed):
+    """Join vectors and shuffle them, so that neighbours in the pipeline have nothing in common."""
+    order = np.random.default_rng(seed).permutation(sum(map(len, expected)))
+    joined = {port: np.concatenate([part[port] for part in columns])[order] for port in columns[0]}
+    return Stimulus(joined, "o", np.concatenate(expected)[order])
+
+
+ARITHMETIC = {
+    "MAC": (units.fma_unit, _multiply_add_vectors),
+    "converter": (units.convert_unit, _conversion_vectors),
+    "PSUM adder": (units.psum_adder_unit, _sum_vectors),
+}
+"""Class -> functions that return the unit and, from a seed, the stimulus."""
+
+
+@dataclass(frozen=True)
+class ArithmeticCheck:
+    """Faults of an arithmetic unit; ``seconds`` for each question to the equivalence check."""
+
+    name: str
+    seed: int
+    seconds: int
+
+    def run(self, progress):
+        """Return the row."""
+        start = time.monotonic()
+        make_unit, make_stimulus = ARITHMETIC[self.name]
+        unit = make_unit()
+        design = design_of(unit)
+        modules = list(_cells(design))
+        mutated = draw_mutants(design, {self.name: (modules, _shares()[self.name])}, self.seed)
+        survivors = find_survivors(unit, mutated, make_stimulus(self.seed),
+                                   progress=lambda done: progress(0.5 * done / (len(mutated.mutants) + 1)))
+        proven = prove_equivalent(
+            design, modules, survivors, lambda mutant: (mutant.module, unit.module), seconds=self.seconds,
+            progress=lambda done: progress(0.5 + 0.5 * done / len(survivors)))
+        return _row(self.name, mutated.mutants, survivors, proven, ARITHMETIC_TARGET, start)
+
+
+# Control --------------------------------------------------------------------------------------------
+
+
+def _core_design():
+    directory = cached_export(CONFIG)
+    manifest = json.loads((directory / "manifest.json").read_text())
+    return Design(manifest["module"], (directory / "core.v").read_text(), (directory / "memories.v").read_text())
+
+
+@cache
+def _cells(design):
+    return module_cells(design)
+
+
+@cache
+def _classes():
+    """Return ``{class: modules}`` of the core."""
+    modules = list(_cells(_core_design()))
+    return {name: tuple(modules_of(patterns, modules)) for name, patterns in CONTROL.items()}
+
+
+@cache
+def _shares():
+    """Return ``{class: number of faults}`` over all classes, in proportion to cells."""
+    core = _cells(_core_design())
+    cells = {name: sum(_cells(design_of(make_unit())).values()) for name, (make_unit, _) in ARITHMETIC.items()}
+    cells |= {name: sum(core[module] for module in modules) for name, modules in _classes().items()}
+    return share(cells, TOTAL, MINIMUM)
+
+
+class _MutatedCore:
+    """The core with the faults of all classes of control, exported, compiled, and its regression made ready."""
+
+    def __init__(self, seed):
+        self.design = _core_design()
+        self.modules = sorted({module for modules in _classes().values() for module in modules})
+        self.directory = self._directory(seed)
+        self.mutants = [Mutant(**fields) for fields in json.loads((self.directory / "mutants.json").read_text())]
+        self.model = RtlModel(self.directory)
+        self._trials = core_trials(CONFIG, self.model.manifest, seed)
+        self._expectations = None
+
+    def expectations(self, progress):
+        """Return what is expected of mutants, made once."""
+        if self._expectations is None:
+            self._expectations = expectations(self.model, self._trials, progress=progress)
+        return self._expectations
+
+    def _directory(self, seed):
+        classes = {name: (modules, _shares()[name]) for name, modules in _classes().items()}
+        recipe = json.dumps([self.design.verilog, list(classes.items()), seed])
+        key = hashlib.sha256(recipe.encode()).hexdigest()[:24]
+        return cached_directory("mutants", key, partial(self._export, classes, seed))
+
+    def _export(self, classes, seed, directory):
+        """Write the core with mutants like an export, and beside it the list of mutants."""
+        mutated = draw_mutants(self.design, classes, seed)
+        manifest = json.loads((cached_export(CONFIG) / "manifest.json").read_text())
+        manifest["ports"].append({"name": SELECT, "direction": "input", "width": SELECT_BITS})
+        for name, text in (("core.v", mutated.verilog), ("memories.v", self.design.memories),
+                           ("manifest.json", json.dumps(manifest)),
+                           ("mutants.json", json.dumps([vars(mutant) for mutant in mutated.mutants]))):
+            (directory / name).write_text(text)
+
+
+_mutated_core = cache(_MutatedCore)
+
+
+@dataclass(frozen=True)
+class ControlCheck:
+    """Faults of a class of modules of the core.
+
+    Attributes
+    ----------
+    name : str
+    seed : int
+    sample : int or None
+        Faults to try, spread evenly over those drawn; ``None``: all.
+    seconds : int
+        For each question to the equivalence check.
+    """
+
+    name: str
+    seed: int
+    sample: int | None
+    seconds: int
+
+    def run(self, progress):
+        """Return the row."""
+        start = time.monotonic()
+        core = _mutated_core(self.seed)
+        mutants = [mutant for mutant in core.mutants if mutant.unit == self.name]
+        if self.sample:
+            mutants = [mutants[i * len(mutants) // self.sample] for i in range(self.sample)]
+        trials = core.expectations(lambda fraction: progress(0.1 * fraction))
+        survivors = mutants
+        # Most die at once.  Those that do not may be equivalent, which is cheaper to show than to simulate.
+        quick = len(trials) // 5
+        survivors = self._campaign(core, trials[:quick], survivors, lambda part: progress(0.1 + 0.3 * part))
+        proven = prove_equivalent(core.design, core.modules, survivors, self._surroundings, seconds=self.seconds,
+                                  progress=lambda done: progress(0.4 + 0.3 * done / len(survivors)))
+        open_ = [mutant for mutant in survivors if mutant.number not in proven]
+        open_ = self._campaign(core, trials[quick:], open_, lambda part: progress(0.7 + 0.3 * part))
+        survivors = [mutant for mutant in survivors if mutant.number in proven or mutant in open_]
+        return _row(self.name, mutants, survivors, proven, CONTROL_TARGET, start)
+
+    def _campaign(self, core, trials, mutants, progress):
+        """Return the mutants that pass all trials."""
+        verdicts = run_campaign(core.directory, trials, [mutant.number for mutant in mutants],
+                                progress=lambda done: progress(done / len(mutants)))
+        return [mutant for mutant in mutants if verdicts[mutant.number] is None]
+
+    def _surroundings(self, mutant):
+        around = SURROUNDINGS.get(self.name)
+        return dict.fromkeys([mutant.module, *(modules_of([around], _cells(_core_design())) if around else ())])

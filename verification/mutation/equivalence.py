@@ -1,0 +1,86 @@
+"""Which mutants cannot be told from the design, as ABC proves it.
+
+A mutant that no test kills is compared with the design in ever larger surroundings: its own module, then modules
+around it.  Memories that are black boxes are cut: what they return is the same free input of both, what they
+receive is an output of both.  Two questions are asked:
+
+* combinational: do all registers and outputs get the same values, whatever the registers and inputs are?
+* sequential: from the state after reset on, do all outputs have the same values for all inputs of all cycles?
+  Registers without initial value start with any, the same in both.
+
+Only a proof counts; out of time is no answer.
+"""
+
+import re
+import subprocess
+
+from verification.yosys import find_abc, run_yosys
+
+__all__ = ["prove_equivalent"]
+
+_PROVEN = "Networks are equivalent"
+
+
+def prove_equivalent(design, modules, mutants, surroundings, *, seconds=60, progress=None):
+    """Return ``{mutant: what was proven}`` for those mutants that are equivalent to the design.
+
+    Parameters
+    ----------
+    design : Design
+    modules : iterable of str
+        Those that mutants were drawn from, as in :func:`~verification.mutation.mutants.draw_mutants`.
+    mutants : list of Mutant
+    surroundings : callable
+        From a mutant to the names of modules in which to compare, smallest first.
+    seconds : int
+        For each question.
+    progress : callable or None
+        Called with the number of mutants done.
+
+    Raises
+    ------
+    YosysError
+        Yosys or ABC is missing or failed.
+    """
+    proven = {}
+    with design.directory() as directory:
+        pairs = [(mutant, module) for mutant in mutants for module in surroundings(mutant)]
+        roots = {module: f"gold{index}.aig" for index, module in enumerate(dict.fromkeys(m for _, m in pairs))}
+        script = [*design.read(modules), "design -save base"]
+        for module, file in roots.items():
+            script += _netlist(module, file)
+        for mutant, module in pairs:
+            script += _netlist(module, f"{mutant.number}-{roots[module]}", mutant.command)
+        run_yosys("\n".join(script), directory)
+        abc = find_abc()
+        done = set()
+        for mutant, module in pairs:
+            if mutant.number not in proven:
+                how = _compare(abc, directory, roots[module], f"{mutant.number}-{roots[module]}", seconds)
+                if how:
+                    proven[mutant.number] = f"{how} in {module}"
+            done.add(mutant.number)
+            if progress:
+                progress(len(done))
+    return proven
+
+
+def _netlist(module, file, command=None):
+    """Commands that write what is inside ``module``, with a mutant, as an AIG."""
+    return ["design -load base", *([command] if command else []), f"hierarchy -top {module}", "proc", "flatten",
+            "memory_map", "expose -evert t:*sram_1r1w*", "async2sync", "dffunmap", "techmap", "setundef -zero",
+            "aigmap", f"write_aiger -zinit {file}"]
+
+
+def _compare(abc, directory, gold, gate, seconds):
+    """Return what is proven, or ``None``."""
+    for how, command in (("combinational", f"cec -n -T {seconds} {gold} {gate}"),
+                         ("sequential", f"dsec -n -T {seconds} {gold} {gate}")):
+        try:
+            process = subprocess.run([abc, "-q", command], cwd=directory, text=True, timeout=2 * seconds,
+                                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        except subprocess.TimeoutExpired:
+            continue
+        if re.search(_PROVEN, process.stdout):
+            return how
+    return None
