@@ -17,7 +17,7 @@ from hdl.params.formats import FORMATS, FP8_FORMATS, MAC_FORMATS, DType, FloatFo
 from scripts import referees, units
 from verification.native.sweep import Grid, Operation, Rows, sweep
 
-__all__ = ["COLUMNS", "Part", "SweepCheck", "checks"]
+__all__ = ["COLUMNS", "Part", "SweepCheck", "checks", "summary"]
 
 COLUMNS = ["unit", "formats", "inputs", "referee", "mismatches", "explained", "seconds"]
 REFEREE = "referee.hpp"
@@ -91,6 +91,14 @@ def checks(*, full, seed=0):
     if full:
         found += [*_fp8(MANY_ACCUMULATORS, seed), *_every_bfloat16(), *_every_narrow(), *_every_widen()]
     return found
+
+
+def summary(rows):
+    """Return the sum of the table; a check that broke down has tried nothing."""
+    def total(column):
+        return sum(row.get(column, 0) for row in rows)
+
+    return f"{total('inputs'):,} inputs, {total('mismatches'):,} mismatches, {total('explained'):,} explained."
 
 
 # Multiply-add ---------------------------------------------------------------------------------------

@@ -63,3 +63,8 @@ def test_a_faulty_unit_does_not_pass(found):
     assert row["mismatches"] == sweep(faulty, part.operation, part.space, constants=part.constants).mismatches > 0
     assert len(row["failures"]) == numbers.SHOWN
     assert all("expected 0x" in line and "found 0x" in line for line in row["failures"])
+
+
+def test_summary_of_rows_some_of_which_broke_down():
+    rows = [{"inputs": 1000, "mismatches": 2, "explained": 1}, {"passed": False}, {"inputs": 5, "mismatches": 0}]
+    assert numbers.summary(rows) == "1,005 inputs, 2 mismatches, 1 explained."
