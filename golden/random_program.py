@@ -33,6 +33,8 @@ __all__ = ["RandomProgram", "random_program"]
 _DRAM_BYTES = 4096 + 512
 """Of each tensor that copies use; the middle is near a boundary that no burst may cross."""
 _PAGE = 4096
+_ADDRESS_BITS = 63
+"""Of addresses that windows reach."""
 _TILES = {Space.SBUF: 6, Space.PSUM: 4}
 _TILE_BYTES = (32, 128)
 """Smallest and largest size of a tile in a partition, as far as the memory is large enough."""
@@ -183,7 +185,7 @@ class _Generator:
         self.config = config
         self.seed = seed
         self.random = random.Random(str(seed))
-        self.program = Program(config)
+        self.program = Program(config, self._base())
         self.inputs = {}
         self.engines = self._choose_engines()
         self.bits = 0
@@ -202,6 +204,11 @@ class _Generator:
         _Ordering(self.program, self.random, self.engines).order(body)
         _Emission(self.program, self.random).emit(body)
         return RandomProgram(self.program.build(), self.inputs)
+
+    def _base(self):
+        """An address such that the carry of any address bit runs somewhere in the program or its tensors."""
+        place = self.random.randrange(29, min(self.config.axi_address_width, _ADDRESS_BITS))
+        return (1 << place) - _PAGE * self.random.randint(1, 6)
 
     def _choose_engines(self):
         """DMA first, it loads and stores; as many as there are semaphores for every pair, both ways."""
