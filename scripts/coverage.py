@@ -7,7 +7,9 @@
   of back-pressure.
 * Lines and toggles of the exported Verilog (:mod:`verification.coverage.verilog`).
 
-A bin counts as covered from :data:`LEAST` hits.  Passed: every bin that can be reached is.
+A bin counts as covered from :data:`LEAST` hits.  A row has passed if every bin that can be reached is covered,
+none was hit that cannot, and everything played here had the bits that it should; of Verilog, whose points are not
+judged one by one, if something was met in every module.
 """
 
 import json
@@ -91,6 +93,7 @@ class Tally:
         self._short = []
         self._unreachable = Counter()
         self._bins = 0
+        self._judged = True
         self.failures = []
         self.modules = []
 
@@ -112,7 +115,11 @@ class Tally:
         self._short += [f"{', '.join(name)} has {hits[name]} hits" for name in bins if hits[name] < LEAST]
 
     def add_points(self, points):
-        """Add points of Verilog, with a line of text for every module that is not covered in full."""
+        """Add points of Verilog, with a line of text for every module that is not covered in full.
+
+        Which of them can be reached is not known: bits that are tied off count, too.
+        """
+        self._judged = False
         kind = next(iter(points)).kind
         self._bins += len(points)
         self._hits += points.values()
@@ -125,7 +132,7 @@ class Tally:
     def row(self):
         """Return the row of the table."""
         failures = self.failures + self._short
-        return {"what": self._what, "bins": self._bins, "reachable": len(self._hits),
+        return {"what": self._what, "bins": self._bins, "reachable": len(self._hits) if self._judged else None,
                 "covered": sum(hits >= LEAST for hits in self._hits), "least hits": min(self._hits, default=0),
                 "passed": not failures, "failures": failures, "unreachable": dict(self._unreachable),
                 "modules": self.modules}

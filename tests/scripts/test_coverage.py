@@ -60,6 +60,7 @@ def test_modules_without_any_point():
                       Point("line", "dead", 3, "block"): 0})
     assert found.row()["modules"] == ["alive: 1 of 2 line points met", "dead: 0 of 1 line points met"]
     assert found.row()["failures"] == ["dead: no line point was met"]
+    assert (found.row()["bins"], found.row()["reachable"], found.row()["covered"]) == (3, None, 0)
 
 
 def test_names_are_distinct():
