@@ -14,9 +14,9 @@ FAR = 26
 """From this difference on the smaller number only rounds; all such cases are one."""
 
 
-def adder_question(unit, *, change=""):
+def adder_question(unit):
     """Ask whether ``o = fp.add(a, b)``, by the difference of the exponent fields."""
-    pipeline = Pipeline(unit.verilog, unit.module, unit.latency, change=change)
+    pipeline = Pipeline(unit.verilog, unit.module, unit.latency)
     a, b = pipeline.wire("a", 0), pipeline.wire("b", 0)
     o = pipeline.wire("o", unit.latency)
     fields = (zero_extend(FIELD_BITS - 8, extract(30, 23, word)) for word in (a, b))

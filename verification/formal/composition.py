@@ -116,7 +116,7 @@ def _mac(unit, *, change="", name="unit"):
     return Pipeline(unit.verilog, unit.module + "_mac", unit.latency - 1, change=change, name=name)
 
 
-def decoder_question(unit, formats, fmt, *, change=""):
+def decoder_question(unit, formats, fmt):
     """Ask whether words of one format are decoded, and everything is handed to ``mac`` as it should.
 
     Parameters
@@ -127,10 +127,8 @@ def decoder_question(unit, formats, fmt, *, change=""):
         All that the unit reads.
     fmt : str
         The one in question.
-    change : str
-        Yosys commands that put a fault in.
     """
-    pipeline = Pipeline(unit.verilog, unit.module, unit.latency, change=change)
+    pipeline = Pipeline(unit.verilog, unit.module, unit.latency)
     dtype = constant(int(resolve(fmt).dtype), DTYPE_BITS)
     skip = pipeline.wire("skip", 0)
     x, w = (f"((_ to_fp 11 53) RNE {operand(pipeline.wire(side, 0), fmt)})" for side in "xw")
@@ -147,9 +145,9 @@ def decoder_question(unit, formats, fmt, *, change=""):
         steps=1)
 
 
-def multiplier_question(unit, formats, *, change=""):
+def multiplier_question(unit, formats):
     """Ask whether a free product, assumed to be that of the significands, gives the same output."""
-    whole, cut = _mac(unit, change=change, name="whole"), _mac(unit, change=CUT, name="cut")
+    whole, cut = _mac(unit, name="whole"), _mac(unit, change=CUT, name="cut")
     x, w = _operands(whole, formats)
     return Question(
         f"{whole.formula}\n{cut.formula}",
@@ -219,16 +217,16 @@ def _definitions(pipeline, x, w, product):
     yield define("distance", EXPONENT_BITS, f"(bvsub {integer} exponent)")
 
 
-def core_question(unit, formats, product, *, change=""):
+def core_question(unit, formats, product):
     """Ask whether the core adds every product of one class of :data:`PRODUCTS` to every accumulator.
 
     Parameters
     ----------
-    unit, formats, change
+    unit, formats
         As :func:`decoder_question`.
     product : str
     """
-    pipeline = _mac(unit, change=f"{CUT}\n{change}")
+    pipeline = _mac(unit, change=CUT)
     x, w = _operands(pipeline, formats)
     skip = pipeline.wire("skip", 0)
     member, result, cases = _CLASSES[product](x, w, skip)

@@ -16,9 +16,9 @@ MIDDLE = "widen_result"
 MIDDLE_STEP = 2
 
 
-def widen_question(unit, fmt, *, change=""):
+def widen_question(unit, fmt):
     """Ask whether every word of a format becomes the float32 in the middle of the converter that it should."""
-    pipeline = Pipeline(unit.verilog, unit.module, unit.latency, change=change)
+    pipeline = Pipeline(unit.verilog, unit.module, unit.latency)
     fmt = resolve(fmt)
     word, o = pipeline.wire("i", 0), pipeline.wire(MIDDLE, MIDDLE_STEP)
     if fmt.is_float:
@@ -35,9 +35,9 @@ def widen_question(unit, fmt, *, change=""):
         steps=MIDDLE_STEP)
 
 
-def narrow_question(unit, fmt, *, change=""):
+def narrow_question(unit, fmt):
     """Ask whether every float32 in the middle becomes the word of a format that it should, saturating or not."""
-    pipeline = Pipeline(unit.verilog, unit.module, unit.latency, change=f"cutpoint w:{MIDDLE}\n{change}")
+    pipeline = Pipeline(unit.verilog, unit.module, unit.latency, change=f"cutpoint w:{MIDDLE}")
     fmt = resolve(fmt)
     word, o = pipeline.wire(MIDDLE, MIDDLE_STEP), pipeline.wire("o", unit.latency)
     saturate = pipeline.wire("saturate", 0)

@@ -7,18 +7,16 @@ from verification.formal.smt import both, equal
 __all__ = ["equivalence_question"]
 
 
-def equivalence_question(first, second, *, change=""):
+def equivalence_question(first, second):
     """Ask whether two units with the same inputs have the same outputs, each after its own latency.
 
     Parameters
     ----------
     first, second : verification.native.unit.Unit
         With the same ports.
-    change : str
-        Yosys commands that put a fault into the second.
     """
     pipelines = (Pipeline(first.verilog, first.module, first.latency, name="first"),
-                 Pipeline(second.verilog, second.module, second.latency, change=change, name="second"))
+                 Pipeline(second.verilog, second.module, second.latency, name="second"))
 
     def same(port, *steps):
         return equal(*(p.wire(port, step) for p, step in zip(pipelines, steps, strict=True)))

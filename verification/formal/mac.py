@@ -15,7 +15,7 @@ __all__ = ["product_question", "skip_question"]
 DTYPE_BITS = 4
 
 
-def product_question(unit, x_format, w_format, *, change=""):
+def product_question(unit, x_format, w_format):
     """Ask whether the whole unit computes SMT-LIB's ``fp.fma``, for all words of two formats.
 
     Parameters
@@ -23,10 +23,8 @@ def product_question(unit, x_format, w_format, *, change=""):
     unit : verification.native.unit.Unit
         The top ``fma``.
     x_format, w_format : str
-    change : str
-        Yosys commands that put a fault in.
     """
-    pipeline = Pipeline(unit.verilog, unit.module, unit.latency, change=change)
+    pipeline = Pipeline(unit.verilog, unit.module, unit.latency)
     x, w, acc = (pipeline.wire(name, 0) for name in ("x", "w", "acc"))
     o = pipeline.wire("o", unit.latency)
     result = f"(fp.fma RNE {operand(x, x_format)} {operand(w, w_format)} {float32(acc)})"
@@ -45,9 +43,9 @@ def product_question(unit, x_format, w_format, *, change=""):
         steps=unit.latency)
 
 
-def skip_question(unit, *, change=""):
+def skip_question(unit):
     """Ask whether a skipped product leaves the accumulator as it is (a NaN canonical), whatever the words are."""
-    pipeline = Pipeline(unit.verilog, unit.module, unit.latency, change=change)
+    pipeline = Pipeline(unit.verilog, unit.module, unit.latency)
     acc, o = pipeline.wire("acc", 0), pipeline.wire("o", unit.latency)
     return Question(
         f"{pipeline.formula}\n{define('addend', 'Float32', float32(acc))}",

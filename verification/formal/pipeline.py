@@ -50,7 +50,7 @@ class Pipeline:
     steps : int
         Cycles after step 0.
     change : str
-        Yosys commands for the flattened module, to cut it or to put a fault in.
+        Yosys commands for the flattened module; ``cutpoint`` makes a signal free.
     name : str
         Prefix of all constants, so that several pipelines go into one formula.
 

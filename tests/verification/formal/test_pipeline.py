@@ -10,7 +10,9 @@ endmodule
 module unit(input clk, rst, input [7:0] a, b, output reg [8:0] o, output reg odd);
   wire [7:0] sum;
   stage stage(clk, a, b, sum);
-  always @(posedge clk) if (rst) begin o <= 0; odd <= 0; end else begin o <= {1'b1, sum}; odd <= sum[0] ^ MEMORY; end
+  always @(posedge clk)
+    if (rst) begin o <= 0; odd <= 0; end
+    else begin o <= {1'b1, sum}; odd <= sum[0] ^ MEMORY; end
 endmodule
 """
 FEED_FORWARD = TWO_STAGES.replace("MEMORY", "0")

@@ -3,8 +3,11 @@ import importlib.util
 from verification.formal.solver import ask
 
 NUMBER = "(declare-const x (_ BitVec 64))(declare-const y (_ BitVec 64))"
-FACTORS = "(assert (= (bvmul ((_ zero_extend 64) x) ((_ zero_extend 64) y)) (_ bv{} 128)))" \
-          "(assert (bvugt x (_ bv1 64)))(assert (bvugt y (_ bv1 64)))"
+FACTORS = """
+(assert (= (bvmul ((_ zero_extend 64) x) ((_ zero_extend 64) y)) (_ bv{} 128)))
+(assert (bvugt x (_ bv1 64)))
+(assert (bvugt y (_ bv1 64)))
+"""
 PRIME = (1 << 127) - 1
 
 
