@@ -35,6 +35,8 @@ COLUMNS = ["unit", "mutants", "killed", "equivalent", "survivors", "score", "sec
 
 TOTAL, MINIMUM = 400, 40
 """Faults over all classes in proportion to their cells, and of each at least."""
+ARITHMETIC_MINIMUM = 150
+"""Of each arithmetic unit, where a fault costs little and one in a hundred may survive."""
 CI_CONTROL = 5
 """Faults of a class of control that fit into CI."""
 ARITHMETIC_TARGET, CONTROL_TARGET = 0.99, 0.95
@@ -163,12 +165,13 @@ class ArithmeticCheck:
         unit = make_unit()
         design = design_of(unit)
         modules = list(_cells(design))
-        mutated = draw_mutants(design, {self.name: (modules, _shares()[self.name])}, self.seed)
+        mutated = draw_mutants(design, {self.name: (modules, max(ARITHMETIC_MINIMUM, _shares()[self.name]))},
+                               self.seed)
         survivors = find_survivors(unit, mutated, make_stimulus(self.seed),
                                    progress=lambda done: progress(0.5 * done / (len(mutated.mutants) + 1)))
         proven = prove_equivalent(
             design, modules, survivors, lambda mutant: (mutant.module, unit.module), seconds=self.seconds,
-            progress=lambda done: progress(0.5 + 0.5 * done / len(survivors)))
+            latency=unit.latency, progress=lambda done: progress(0.5 + 0.5 * done / len(survivors)))
         return _row(self.name, mutated.mutants, survivors, proven, ARITHMETIC_TARGET, start)
 
 

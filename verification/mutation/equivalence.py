@@ -2,26 +2,32 @@
 
 A mutant that no test kills is compared with the design in ever larger surroundings: its own module, then modules
 around it.  Memories that are black boxes are cut: what they return is the same free input of both, what they
-receive is an output of both.  Two questions are asked:
+receive is an output of both.  These questions are asked:
 
 * combinational: do all registers and outputs get the same values, whatever the registers and inputs are?
 * sequential: from the state after reset on, do all outputs have the same values for all inputs of all cycles?
-  Registers without initial value start with any, the same in both.
+* pipeline: is the output ``latency`` cycles later the same, whatever the registers of *each* hold before?
 
 Only a proof counts; out of time is no answer.
 """
 
-import re
 import subprocess
 
+from verification.mutation.mutants import START_AT_ZERO
 from verification.yosys import find_abc, run_yosys
 
 __all__ = ["prove_equivalent"]
 
-_PROVEN = "Networks are equivalent"
+_QUESTIONS = {
+    "combinational": ("cec -n -T {seconds} {gold} {gate}", "Networks are equivalent"),
+    "sequential": ("dsec -n -T {seconds} {gold} {gate}", "Networks are equivalent"),
+    "pipeline": ("miter {gold} {gate}; frames -F {cycles}; comb; cone -O {latency}; fraig; iprove",
+                 "UNSATISFIABLE"),
+}
+"""ABC commands, and what they print if the answer is yes."""
 
 
-def prove_equivalent(design, modules, mutants, surroundings, *, seconds=60, progress=None):
+def prove_equivalent(design, modules, mutants, surroundings, *, seconds=60, latency=None, progress=None):
     """Return ``{mutant: what was proven}`` for those mutants that are equivalent to the design.
 
     Parameters
@@ -34,6 +40,8 @@ def prove_equivalent(design, modules, mutants, surroundings, *, seconds=60, prog
         From a mutant to the names of modules in which to compare, smallest first.
     seconds : int
         For each question.
+    latency : int or None
+        Of the top module, if it is a pipeline.
     progress : callable or None
         Called with the number of mutants done.
 
@@ -56,7 +64,8 @@ def prove_equivalent(design, modules, mutants, surroundings, *, seconds=60, prog
         done = set()
         for mutant, module in pairs:
             if mutant.number not in proven:
-                how = _compare(abc, directory, roots[module], f"{mutant.number}-{roots[module]}", seconds)
+                how = _compare(abc, directory, roots[module], f"{mutant.number}-{roots[module]}", seconds,
+                               latency if module == design.top else None)
                 if how:
                     proven[mutant.number] = f"{how} in {module}"
             done.add(mutant.number)
@@ -67,20 +76,23 @@ def prove_equivalent(design, modules, mutants, surroundings, *, seconds=60, prog
 
 def _netlist(module, file, command=None):
     """Commands that write what is inside ``module``, with a mutant, as an AIG."""
-    return ["design -load base", *([command] if command else []), f"hierarchy -top {module}", "proc", "flatten",
-            "memory_map", "expose -evert t:*sram_1r1w*", "async2sync", "dffunmap", "techmap", "setundef -zero",
-            "aigmap", f"write_aiger -zinit {file}"]
+    mutate = [command, START_AT_ZERO] if command else []
+    return ["design -load base", *mutate, f"hierarchy -top {module}", "proc", "flatten", "memory_map",
+            "expose -evert t:*sram_1r1w*", "async2sync", "dffunmap", "techmap", "setundef -zero", "aigmap",
+            f"write_aiger -zinit {file}"]
 
 
-def _compare(abc, directory, gold, gate, seconds):
-    """Return what is proven, or ``None``."""
-    for how, command in (("combinational", f"cec -n -T {seconds} {gold} {gate}"),
-                         ("sequential", f"dsec -n -T {seconds} {gold} {gate}")):
+def _compare(abc, directory, gold, gate, seconds, latency):
+    """Return the question to which the answer is yes, or ``None``."""
+    for question, (command, proven) in _QUESTIONS.items():
+        if question == "pipeline" and latency is None:
+            continue
+        command = command.format(gold=gold, gate=gate, seconds=seconds, latency=latency, cycles=(latency or 0) + 1)
         try:
             process = subprocess.run([abc, "-q", command], cwd=directory, text=True, timeout=2 * seconds,
                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         except subprocess.TimeoutExpired:
             continue
-        if re.search(_PROVEN, process.stdout):
-            return how
+        if any(line.startswith(proven) for line in process.stdout.splitlines()):
+            return question
     return None

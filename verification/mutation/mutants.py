@@ -15,12 +15,13 @@ from pathlib import Path
 
 from verification.yosys import run_yosys
 
-__all__ = ["Design", "Mutant", "Mutated", "SELECT", "SELECT_BITS", "draw_mutants", "module_cells", "modules_of",
-           "share"]
+__all__ = ["Design", "Mutant", "Mutated", "SELECT", "SELECT_BITS", "START_AT_ZERO", "draw_mutants", "module_cells",
+           "modules_of", "share"]
 
 SELECT = "mutsel"
 """Input that selects a mutant by its number; 0 selects none."""
 SELECT_BITS = 16
+START_AT_ZERO = "zinit -all @cells"
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,13 @@ class Design:
     def read(self, modules):
         """Return the commands that read it in a directory of :meth:`directory`, ``modules`` as cells.
 
-        The others keep their processes if they can, since Verilator makes better code of them.
+        The others keep their processes if they can, since Verilator makes better code of them.  Registers
+        start at zero, behind inverters if need be: an initial value is said of the wire that the register
+        drives, and a mutant may come between.
         """
         chosen = sorted({*modules, *self._modules_with_arrays()})
         return ["read_verilog design.v", "read_verilog -lib memories.v", f"hierarchy -check -top {self.top}",
-                f"select -set cells {' '.join(chosen)}", "proc @cells", "opt @cells"]
+                f"select -set cells {' '.join(chosen)}", "proc @cells", "opt @cells", START_AT_ZERO]
 
     def _modules_with_arrays(self):
         """Yosys cannot write an array that has its first content in one process and is written in another."""
@@ -176,7 +179,7 @@ def draw_mutants(design, classes, seed):
                             f"-ctrl {SELECT} {SELECT_BITS} {first} @unit{index}")
             first += count
         commands += [f"script list{index}" for index in range(len(classes))]
-        run_yosys("\n".join([*commands, "write_verilog -noattr mutated.v"]), directory)
+        run_yosys("\n".join([*commands, START_AT_ZERO, "write_verilog -noattr mutated.v"]), directory)
         mutants = [_parse(unit, line) for index, unit in enumerate(classes)
                    for line in (directory / f"list{index}").read_text().splitlines()]
         # A mutant may break the promise that at most one case holds; that is no reason to stop.
