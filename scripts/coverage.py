@@ -13,6 +13,7 @@ judged one by one, if something was met in every module.
 """
 
 import json
+import re
 import time
 from collections import Counter
 from dataclasses import dataclass
@@ -57,7 +58,7 @@ SMALL = CoreConfig(name="covered", rows=2, cols=3, formats=("bfloat16", "float8_
 LATENCIES = {"latency 1": 1, "latency 1-40": (1, 40), "latency 100": 100}
 STALLS = (0.0, 0.3, 0.6, 0.9)
 PROGRAMS, MANY_PROGRAMS = 150, 1000
-WATCHED, MANY_WATCHED = 60, 240
+WATCHED, MANY_WATCHED = 48, 240
 COVERED, MANY_COVERED = 24, 200
 """Random programs in CI and on demand: of the core, with the bus watched, with lines and toggles counted."""
 
@@ -156,11 +157,16 @@ def checks(*, full, seed=0):
 
 
 def summary(rows):
-    """Return why bins cannot be reached, and the Verilog modules that are not covered in full."""
-    reasons = Counter()
+    """Return why bins cannot be reached, reasons that differ in numbers only once, and the Verilog modules that
+    are not covered in full.  The rows have the reasons word by word."""
+    counts, texts = Counter(), {}
     for row in rows:
-        reasons.update(row.get("unreachable", {}))
-    lines = [f"{count} bins cannot be reached: {reason}" for reason, count in reasons.most_common()]
+        for reason, count in row.get("unreachable", {}).items():
+            alike = re.sub(r"\d+", "0", reason)
+            counts[alike] += count
+            texts.setdefault(alike, []).append(reason)
+    lines = [f"{count} bins cannot be reached: {texts[alike][0]}{' (or alike)' * (len(set(texts[alike])) > 1)}"
+             for alike, count in counts.most_common()]
     return "\n".join(lines + [line for row in rows for line in row.get("modules", [])])
 
 

@@ -35,6 +35,11 @@ def test_a_row_that_passes():
     assert summary([passed]) == "1 bins cannot be reached: letters: nobody needs it"
 
 
+def test_reasons_that_differ_in_numbers_are_told_once():
+    rows = [{"unreachable": {"below 2^-15": 3}}, {"unreachable": {"below 2^-22": 2, "never": 1}}, {"failures": []}]
+    assert summary(rows) == "5 bins cannot be reached: below 2^-15 (or alike)\n1 bins cannot be reached: never"
+
+
 def test_a_bin_that_is_short():
     failed = row([LEAST, LEAST - 1, 100, 0])
     assert not failed["passed"]

@@ -5,18 +5,19 @@ from itertools import product
 
 from verification.env.harness import job_harness
 
-__all__ = ["CHANNELS", "LENGTHS", "Watched", "handshake_bins", "watched_harness"]
+__all__ = ["CHANNELS", "PAUSES", "WAITS", "Watched", "handshake_bins", "watched_harness"]
 
 CHANNELS = {"AR": "ar", "R": "r", "AW": "aw", "W": "w", "B": "b"}
-LENGTHS = ("0", "1", "2-3", "4-7", "8+")
-"""Cycles, in classes: of waiting, and of pauses between transfers."""
+WAITS = {0: "0", 1: "1", 2: "2-3", 4: "4-7", 8: "8+"}
+PAUSES = {0: "0", 1: "1-3", 4: "4+"}
+"""Cycles in classes, by the least: that a transfer waits, and between the one before and its valid."""
 _REQUESTS = ("AR", "AW", "W")
 """Channels on which the core gives valid and the memory lets it wait; on the others the memory pauses."""
 _ORDERS = ("ready first", "valid first", "together")
 
 
-def _length(cycles):
-    return LENGTHS[min(cycles.bit_length(), len(LENGTHS) - 1)]
+def _length(cycles, classes):
+    return classes[max(least for least in classes if least <= cycles)]
 
 
 class _Channel:
@@ -42,7 +43,7 @@ class _Channel:
             self._began, self._pause, self._waited = True, 0, 0
 
     def _count(self):
-        waits, after = f"waits {_length(self._waited)}", f"after {_length(self._pause)}"
+        waits, after = f"waits {_length(self._waited, WAITS)}", f"after {_length(self._pause, PAUSES)}"
         bins = [(waits,), (waits, after), (waits, self._latency), (after, self._latency)]
         if self._pause:
             bins.append(("valid first" if self._waited else "ready first" if self._ready_before else "together",))
@@ -111,6 +112,7 @@ def handshake_bins(latencies):
     ----------
     latencies : iterable of str
     """
-    waits, pauses = [f"waits {length}" for length in LENGTHS], [f"after {length}" for length in LENGTHS]
+    waits = [f"waits {length}" for length in WAITS.values()]
+    pauses = [f"after {length}" for length in PAUSES.values()]
     return [*product(_REQUESTS, waits, pauses), *product(_REQUESTS, waits, latencies),
             *product(_REQUESTS, _ORDERS), *product(CHANNELS, pauses, latencies), *product(["R"], waits)]

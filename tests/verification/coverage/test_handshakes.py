@@ -1,6 +1,6 @@
 """Handshakes of made-up waveforms fall into the bins that one reads off them."""
 
-from verification.coverage.handshakes import CHANNELS, LENGTHS, Watched, handshake_bins
+from verification.coverage.handshakes import CHANNELS, Watched, handshake_bins
 
 
 class Script:
@@ -44,7 +44,7 @@ def test_back_to_back():
 
 def test_waiting_after_a_pause():
     found = watch(wvalid="1000011111", wready="1000000001")
-    assert found["W", "waits 4-7", "after 4-7"] == 1
+    assert found["W", "waits 4-7", "after 4+"] == 1
     assert found["W", "valid first"] == 1
 
 
@@ -56,10 +56,9 @@ def test_ready_first_and_together():
 def test_on_r_the_memory_gives_valid():
     found = watch(rvalid="10011", rready="11101")
     assert found["R", "waits 1"] == 1
-    assert found["R", "after 2-3", "fast"] == 1
+    assert found["R", "after 1-3", "fast"] == 1
 
 
 def test_bins_are_distinct_and_those_that_are_counted():
     bins = handshake_bins(["fast", "slow"])
-    assert len(set(bins)) == len(bins) == 3 * 25 + 3 * 10 + 9 + 5 * 10 + 5
-    assert LENGTHS[-1] == "8+"
+    assert len(set(bins)) == len(bins) == 3 * 5 * 3 + 3 * 5 * 2 + 3 * 3 + 5 * 3 * 2 + 5
