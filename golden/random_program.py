@@ -580,7 +580,6 @@ class _Ordering:
         self.program, self.random, self.engines = program, rng, engines
         self.weight = {(a, b): self.random.randint(1, 3) for a in engines for b in engines}
         self.semaphores = {}
-        self.meets = 0
 
     def order(self, body):
         """Order the whole program."""
@@ -732,12 +731,13 @@ class _Ordering:
 
     def _barriers(self, body):
         """Every engine adds to one semaphore and waits for all of them."""
-        for number, node in enumerate((node for node in body if isinstance(node, _Barrier)), 1):
-            semaphore = self._semaphore(f"barrier {number // (SEMAPHORE_MAX // len(self.engines))}")
-            turn = number % (SEMAPHORE_MAX // len(self.engines)) or 1
+        barriers = [node for node in body if isinstance(node, _Barrier)]
+        for number, node in enumerate(barriers):
+            semaphore_number, turn = divmod(number, SEMAPHORE_MAX // len(self.engines))
+            semaphore = self._semaphore(f"barrier {semaphore_number}")
             for part in node.parts.values():
                 part.updates.append(semaphore.add())
-                part.waits.append(semaphore.wait(turn * len(self.engines)))
+                part.waits.append(semaphore.wait((turn + 1) * len(self.engines)))
 
 
 # Emission ------------------------------------------------------------------------------------------
