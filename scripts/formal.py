@@ -5,6 +5,7 @@ from functools import cache, partial
 from hdl import CoreConfig
 from hdl.params.formats import FORMATS, FP8_FORMATS, MAC_FORMATS, lookup
 from scripts import units
+from scripts.control_proofs import control_proofs
 from scripts.export.cache import cached_export
 from verification.formal import adder, composition, conversion, equivalence, mac
 from verification.formal.claim import Claim
@@ -37,7 +38,8 @@ def checks(*, full, seed=0):
     seed : int
         Not used: nothing here is random.
     """
-    return [*_parts(full), *_whole_units(full), *_latencies(), *_adder(full), *_conversions()]
+    return [*_parts(full), *_whole_units(full), *_latencies(), *_adder(full), *_conversions(),
+            *control_proofs(full=full)]
 
 
 @cache
