@@ -49,6 +49,8 @@ __all__ = ["COLUMNS", "LEAST", "checks", "summary"]
 COLUMNS = ["what", "bins", "reachable", "covered", "least hits", "seconds"]
 LEAST = 8
 """Hits that a bin needs."""
+SHOWN = 12
+"""Lines of Verilog that are named for each module."""
 FLOAT32 = lookup("float32")
 
 CONFIG = CoreConfig.preset("tiny")
@@ -126,7 +128,10 @@ class Tally:
         self._hits += points.values()
         for module, (total, covered) in modules(points, kind, 1).items():
             if covered < total:
-                self.modules.append(f"{module}: {covered} of {total} {kind} points met")
+                missing = sorted({point.line for point, hits in points.items()
+                                  if point.module == module and not hits})
+                shown = ", ".join(map(str, missing[:SHOWN])) + " ..." * (len(missing) > SHOWN)
+                self.modules.append(f"{module}: {covered} of {total} {kind} points met; not those of lines {shown}")
             if not covered:
                 self._short.append(f"{module}: no {kind} point was met")
 
