@@ -131,7 +131,7 @@ class Tally:
                 missing = sorted({point.line for point, hits in points.items()
                                   if point.module == module and not hits})
                 shown = ", ".join(map(str, missing[:SHOWN])) + " ..." * (len(missing) > SHOWN)
-                self.modules.append(f"{module}: {covered} of {total} {kind} points met; not those of lines {shown}")
+                self.modules.append(f"{module}: {covered} of {total} {kind} points met; others in lines {shown}")
             if not covered:
                 self._short.append(f"{module}: no {kind} point was met")
 

@@ -63,8 +63,8 @@ def test_modules_without_any_point():
     found = Tally("lines")
     found.add_points({Point("line", "alive", 1, "block"): 3, Point("line", "alive", 2, "if"): 0,
                       Point("line", "dead", 3, "block"): 0})
-    assert found.row()["modules"] == ["alive: 1 of 2 line points met; not those of lines 2",
-                                      "dead: 0 of 1 line points met; not those of lines 3"]
+    assert found.row()["modules"] == ["alive: 1 of 2 line points met; others in lines 2",
+                                      "dead: 0 of 1 line points met; others in lines 3"]
     assert found.row()["failures"] == ["dead: no line point was met"]
     assert (found.row()["bins"], found.row()["reachable"], found.row()["covered"]) == (3, None, 0)
 
