@@ -64,7 +64,8 @@ def control_proofs(*, full):
     full : bool
         All that are known to end; otherwise those that end within minutes.
     """
-    return [*_queues(full), *_round_robins(), *_semaphores(full), *_addresses(full), *_arbiter()]
+    return [*_queues(full), *_round_robins(), *_semaphores(full), *_addresses(full), *_arbiter(), *_fetch(full),
+            *_dma(full), *_in_flight(), *_tensor(full)]
 
 
 def _queues(full):
@@ -128,3 +129,66 @@ def _arbiter():
         "arbiter", "addresses, beats, responses once, in order, to the right ID; W in AW order; fair", "arbiter",
         lambda: AxiArbiter(config, [MasterSignature(**widths, write=False), *2 * [MasterSignature(**widths)]]),
         "AxiArbiter, 3 masters", {"arbitrary_start": False})
+
+
+def _small_core():
+    """The smallest core that has everything: 2 x 2, one format, memories of a few rows."""
+    from hdl import CoreConfig
+    return CoreConfig(name="formal", rows=2, cols=2, formats=("float8_e4m3",), sbuf_bytes=64, sbuf_banks=2,
+                      psum_banks=1, psum_bank_bytes=16, axi_data_width=64, axi_address_width=32, dma_engines=1,
+                      queue_depth=2, semaphores=4, dram_windows=1, pe_latency=1)
+
+
+def _fetch(full):
+    from hdl.control.fetch import Fetch
+    config = _small_core()
+    internals = ("pending", "allowed", "burst")
+
+    def proof(name, claim, **options):
+        return ControlProof(name, claim, "fetch", lambda: Fetch(config, readers=2), "Fetch, 2 readers, 1 window",
+                            {"internals": internals, "arbitrary_start": False, **options})
+    yield proof("fetch window", "no burst leaves the window or crosses 4 KiB", induction=3)
+    yield proof("fetch stable", "an address stays until it is taken", parameters={"HANDSHAKE": 1})
+    if full:
+        yield proof("fetch credit", "at most 16 bursts unanswered, no beat taken that was not asked for",
+                    parameters={"COUNTED": 1}, bound=14, seconds=300)
+
+
+def _dma(full):
+    from hdl.dma.access_generator import AccessGenerator
+    from hdl.dma.byte_queue import ByteQueue
+    from hdl.dma.reader import Reader
+    from hdl.dma.writer import Writer
+    config = _small_core()
+    yield ControlProof("dma bytes", "every byte once, in order, at its lane; ends of copies kept; exact credit",
+                       "byte_queue", lambda: ByteQueue(row_bytes=4, rows=2), "ByteQueue, 2 rows of 4 bytes",
+                       {"arbitrary_start": False})
+    for write in (False, True):
+        yield ControlProof(f"dma accesses {'write' if write else 'read'}",
+                           "no legal access leaves window, memory, page, burst or row", "access_generator",
+                           lambda write=write: AccessGenerator(config, write=write),
+                           "AccessGenerator, full widths",
+                           {"parameters": {"WRITE": int(write)}, "arbitrary_start": False, "induction": 3,
+                            "seconds": 300})
+    claim = "addresses stay, in a window, not over 4 KiB; no more than the credit unanswered"
+    yield ControlProof("dma reader", claim, "reader", lambda: Reader(config, capacity=64, read_latency=2),
+                       "Reader, 1 window", {"arbitrary_start": False, "free_memories": True, "bound": 10,
+                                            "seconds": 300})
+    if full:
+        yield ControlProof("dma writer", claim, "writer", lambda: Writer(config), "Writer, 1 window",
+                           {"arbitrary_start": False, "bound": 10, "seconds": 900})
+
+
+def _in_flight():
+    from hdl.control.in_flight import InFlight
+    yield ControlProof("in flight", "0 to 64 instructions; none retires before it is complete", "in_flight",
+                       InFlight, "InFlight", {"induction": 2, "internals": ("level", "completed", "present")})
+
+
+def _tensor(full):
+    from hdl.engine.tensor import TensorEngine
+    config = _small_core()
+    bound = 30 if full else 20
+    yield ControlProof("tensor progress", "something moves within 10 cycles while anything is to be done",
+                       "tensor", lambda: TensorEngine(config), "TensorEngine, 2 x 2",
+                       {"arbitrary_start": False, "bound": bound, "seconds": 900})

@@ -177,7 +177,7 @@ def _make_models(directory, verilog, top, parameters, free_memories, arbitrary_s
         reach=_REACH.name, top=top, properties=" ".join(path.name for path in files),
         start="setattr -unset init w:*" if arbitrary_start else "",
         zero="" if arbitrary_start else "memory_map -formal\nsetundef -init -zero",
-        cut="memory_collect\nselect -none\ndelete t:$mem_v2 t:$mem" if free_memories else "",
+        cut="memory_collect\ndelete t:$mem_v2" if free_memories else "",
         expose="\n".join(f"expose dut_{top}/w:{name.replace('$', '_')}" for name in internals),
         parameters=" ".join(f"-chparam {name} {value}" for name, value in parameters.items()))
     for name, select in (("cover", _COVERS), ("prove", _ASSERTIONS)):
@@ -203,7 +203,7 @@ def _run_abc(abc, directory, commands, seconds):
 def _ask(abc, directory, model, output, search, seconds):
     """Search one output of a model, all that it does not depend on left out; return what ABC printed."""
     return _run_abc(abc, directory, [
-        f"read_aiger {model}.aig", "fold", "strash", f"cone -O {output}", "scleanup", f"{search} -T {seconds}",
+        f"read_aiger {model}.aig", "fold", "strash", f"cone -a -O {output}", "scleanup", f"{search} -T {seconds}",
         f"write_cex -a {model}.aiw"], seconds)
 
 
@@ -255,7 +255,7 @@ def _trace(directory):
             index, bit, name = found.groups()
             places[int(index)] = name, int(bit)
             width[name] = max(width.get(name, 0), int(bit) + 1)
-    _, *cycles = (directory / "trace.aiw").read_text().splitlines()
+    _, *cycles = (directory / "prove.aiw").read_text().splitlines()
     lines = []
     for number, bits in enumerate(line for line in cycles if set(line) <= set("01x")):
         values = dict.fromkeys(width, 0)
