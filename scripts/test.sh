@@ -55,6 +55,9 @@ missing=()
 command -v iverilog >/dev/null && command -v vvp >/dev/null || missing+=(iverilog)
 # perl-base alone lacks a module that Verilator's front end loads.
 perl -MPod::Usage -e 1 2>/dev/null || missing+=(perl)
+# Waveforms.
+[ -e /usr/include/lz4.h ] || missing+=(liblz4-dev)
+[ -e /usr/include/zlib.h ] || missing+=(zlib1g-dev)
 command -v make >/dev/null || missing+=(make)
 command -v g++ >/dev/null || missing+=(g++)
 [ ${#missing[@]} -eq 0 ] || apt_install "${missing[@]}"
@@ -92,8 +95,11 @@ step "Unit tests"
 python -m pytest -n auto 2>&1 | tee "$log"
 
 step "Every backend"
-trncore verify --config tiny --backend golden,pysim,icarus,verilator
-trncore verify --config small --backend golden,verilator -k random
+trncore verify --config tiny --backend golden,pysim,icarus,verilator,rtl
+trncore verify --config small --backend golden,verilator,rtl -k random
+
+step "Numbers, proofs, mutants, coverage"
+trncore verify --numbers --formal --mutation --coverage
 
 step "All passed"
 tail -n 1 "$log"
