@@ -23,8 +23,8 @@ from scripts.export.cache import cached_export
 from verification.cache import cached_directory
 from verification.mutation.campaign import run_campaign
 from verification.mutation.equivalence import prove_equivalent
-from verification.mutation.mutants import (SELECT, SELECT_BITS, Design, Mutant, draw_mutants, module_cells,
-                                           modules_of, share)
+from verification.mutation.mutants import (SELECT, SELECT_BITS, Design, Mutant, draw_mutants, enclosing,
+                                           module_cells, modules_of, share)
 from verification.mutation.playing import Stimulus, design_of, find_survivors
 from verification.native import referee
 from verification.rtl.model import RtlModel
@@ -57,10 +57,6 @@ CONTROL = {
     "semaphores": ("*_control_semaphores*", "*_control_dispatch", "*_control_dispatch_turns"),
 }
 """Modules of the core by class."""
-SURROUNDINGS = {"array control": "*_tensor_engine", "DMA": "*_dma_engine", "fetch": "*_core_control",
-                "semaphores": "*_core_control"}
-"""Module around a class in which a survivor is compared if it is not proven equivalent in its own."""
-
 
 def checks(*, full, seed=0):
     """Return the checks in running order.
@@ -200,9 +196,13 @@ def _classes():
 def _shares():
     """Return ``{class: number of faults}`` over all classes, in proportion to cells."""
     core = _cells(_core_design())
-    cells = {name: sum(_cells(design_of(make_unit())).values()) for name, (make_unit, _) in ARITHMETIC.items()}
-    cells |= {name: sum(core[module] for module in modules) for name, modules in _classes().items()}
+    cells = {name: _count(_cells(design_of(make_unit()))) for name, (make_unit, _) in ARITHMETIC.items()}
+    cells |= {name: _count({module: core[module] for module in modules}) for name, modules in _classes().items()}
     return share(cells, TOTAL, MINIMUM)
+
+
+def _count(modules):
+    return sum(sum(types.values()) for types in modules.values())
 
 
 class _MutatedCore:
@@ -283,10 +283,11 @@ class ControlCheck:
 
     def _campaign(self, core, trials, mutants, progress):
         """Return the mutants that pass all trials."""
-        verdicts = run_campaign(core.directory, trials, [mutant.number for mutant in mutants],
+        verdicts = run_campaign(partial(RtlModel, core.directory), trials, [mutant.number for mutant in mutants],
                                 progress=lambda done: progress(done / len(mutants)))
         return [mutant for mutant in mutants if verdicts[mutant.number] is None]
 
     def _surroundings(self, mutant):
-        around = SURROUNDINGS.get(self.name)
-        return dict.fromkeys([mutant.module, *(modules_of([around], _cells(_core_design())) if around else ())])
+        """The modules around a mutant, but not the whole core."""
+        cells = _cells(_core_design())
+        return [module for module in enclosing(mutant.module, cells) if module != _core_design().top]

@@ -27,13 +27,14 @@ class Verdict:
     reason: str
 
 
-def run_campaign(directory, expectations, mutants, *, progress=None):
+def run_campaign(make_model, expectations, mutants, *, progress=None):
     """Run every mutant through trials until it fails one.
 
     Parameters
     ----------
-    directory : path-like
-        Export of a core with the port :data:`~verification.mutation.mutants.SELECT`.
+    make_model : callable
+        Returns what trials are run on, such as an :class:`~verification.rtl.model.RtlModel` of a core with the
+        port :data:`~verification.mutation.mutants.SELECT`; picklable.
     expectations : list of Expectation
         In running order: best those first that are short and that many mutants fail.
     mutants : iterable of int
@@ -55,7 +56,7 @@ def run_campaign(directory, expectations, mutants, *, progress=None):
     with tempfile.TemporaryDirectory(prefix="trncore-mutation-") as scratch:
         request = Path(scratch) / "request.pickle"
         while left:
-            request.write_bytes(pickle.dumps((str(directory), expectations, left)))
+            request.write_bytes(pickle.dumps((make_model, expectations, left)))
             ready, message = False, ""
             with subprocess.Popen([sys.executable, "-m", "verification.mutation.worker", str(request)],
                                   text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:

@@ -37,7 +37,8 @@ def prove_equivalent(design, modules, mutants, surroundings, *, seconds=60, late
         Those that mutants were drawn from, as in :func:`~verification.mutation.mutants.draw_mutants`.
     mutants : list of Mutant
     surroundings : callable
-        From a mutant to the names of modules in which to compare, smallest first.
+        From a mutant to the names of modules in which to compare, smallest first.  To be equivalent in one of
+        them must mean to be equivalent in the design: it holds all instances of the mutant's module.
     seconds : int
         For each question.
     latency : int or None
@@ -48,7 +49,7 @@ def prove_equivalent(design, modules, mutants, surroundings, *, seconds=60, late
     Raises
     ------
     YosysError
-        Yosys or ABC is missing or failed.
+        Yosys or ABC is missing or failed, or a surrounding does not hold the mutant's module.
     """
     proven = {}
     with design.directory() as directory:
@@ -58,7 +59,7 @@ def prove_equivalent(design, modules, mutants, surroundings, *, seconds=60, late
         for module, file in roots.items():
             script += _netlist(module, file)
         for mutant, module in pairs:
-            script += _netlist(module, f"{mutant.number}-{roots[module]}", mutant.command)
+            script += _netlist(module, f"{mutant.number}-{roots[module]}", mutant)
         run_yosys("\n".join(script), directory)
         abc = find_abc()
         done = set()
@@ -74,10 +75,11 @@ def prove_equivalent(design, modules, mutants, surroundings, *, seconds=60, late
     return proven
 
 
-def _netlist(module, file, command=None):
+def _netlist(module, file, mutant=None):
     """Commands that write what is inside ``module``, with a mutant, as an AIG."""
-    mutate = [command, START_AT_ZERO] if command else []
-    return ["design -load base", *mutate, f"hierarchy -top {module}", "proc", "flatten", "memory_map",
+    mutate = [mutant.command, START_AT_ZERO] if mutant else []
+    check = [f"select -assert-any {mutant.module}"] if mutant else []
+    return ["design -load base", *mutate, f"hierarchy -top {module}", *check, "proc", "flatten", "memory_map",
             "expose -evert t:*sram_1r1w*", "async2sync", "dffunmap", "techmap", "setundef -zero", "aigmap",
             f"write_aiger -zinit {file}"]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from verification.yosys import run_yosys
 
 __all__ = ["Design", "Mutant", "Mutated", "SELECT", "SELECT_BITS", "START_AT_ZERO", "draw_mutants", "module_cells",
-           "modules_of", "share"]
+           "enclosing", "modules_of", "share"]
 
 SELECT = "mutsel"
 """Input that selects a mutant by its number; 0 selects none."""
@@ -123,11 +123,27 @@ def share(cells, total, minimum):
 
 
 def module_cells(design):
-    """Return ``{module: number of cells}`` of a design, each module counted once."""
+    """Return ``{module: {type of cell: number of cells}}`` of a design; modules are types of cells too."""
     with design.directory() as directory:
         run_yosys("\n".join([*design.read("*"), "tee -q -o cells.json stat -json"]), directory)
         modules = json.loads((directory / "cells.json").read_text())["modules"]
-    return {name.removeprefix("\\"): values["num_cells"] for name, values in modules.items()}
+    return {name.removeprefix("\\"): values["num_cells_by_type"] for name, values in modules.items()}
+
+
+def enclosing(module, cells):
+    """Return ``module`` and the modules around it, inside out, as long as there is a single one that holds all
+    its instances directly.
+
+    Parameters
+    ----------
+    module : str
+    cells : dict
+        Of :func:`module_cells`.
+    """
+    found = [module]
+    while len(parents := [name for name, types in cells.items() if found[-1] in types]) == 1:
+        found += parents
+    return found
 
 
 def modules_of(patterns, modules):

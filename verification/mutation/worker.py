@@ -7,13 +7,12 @@ from pathlib import Path
 
 from verification.mutation.campaign import MARK
 from verification.mutation.trials import first_difference
-from verification.rtl.model import RtlModel
 
 
 def main(request):
     """Print after the mark [mutant, name of the trial that it failed or null, why or null]."""
-    directory, expectations, mutants = pickle.loads(Path(request).read_bytes())
-    model = RtlModel(directory)
+    make_model, expectations, mutants = pickle.loads(Path(request).read_bytes())
+    model = make_model()
     print(MARK, flush=True)   # What goes wrong from now on is a mutant's fault.
     for mutant in mutants:
         verdict = None, None
