@@ -25,7 +25,7 @@ SMALL_FORMAT = "float8_e4m3"
 """The format of the smallest unit whose area the documentation quotes."""
 
 # Seconds for one case: three times and more what a busy machine needed.
-SHORT, MEDIUM, LONG = 60, 200, 400
+SHORT, MEDIUM, LONG = 60, 200, 720
 
 
 def checks(*, full, seed=0):
