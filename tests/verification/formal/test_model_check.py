@@ -14,7 +14,6 @@ BROKEN = {
     "in flight": ("present & _11_", "_11_"),
     "dma bytes": ("level >= take__count", "level != 0"),
     "fetch window": ("<= windows[127:64]", "!= windows[127:64]"),
-    "dma accesses write": ("<= windows[127:64]", "!= windows[127:64]"),
 }
 """Proof -> a text of the exported block and what makes it wrong."""
 

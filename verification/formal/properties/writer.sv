@@ -1,6 +1,5 @@
 // Writer on the bus: addresses and beats stay offered, addresses lie in a window that permits writing, bursts do
-// not cross 4 KiB, every burst has as many beats as its address says with WLAST on the last one, and no more are
-// unanswered than CREDIT.
+// not cross 4 KiB, and no more are unanswered than CREDIT.
 module writer #(parameter CREDIT = 128, ROW = 3, WAITING = 8) (
     input clk, rst,
     input [341:0] job, input job_valid, input aw_ready, w_ready, input [1:0] b, input b_valid,
@@ -26,7 +25,7 @@ module writer #(parameter CREDIT = 128, ROW = 3, WAITING = 8) (
     wire [12:0] burst_end = {aw[11:ROW], {ROW{1'b0}}} + ((aw[39:32] + 13'd1) << ROW);
     wire ends = w_valid & w_ready & w[72];
     // Bursts whose last beat went out, and are not answered: the slave answers no others.
-    reg [$clog2(CREDIT+2)-1:0] unanswered, unaddressed;
+    reg [$clog2(CREDIT+2)-1:0] unanswered;
     wire answers = b_valid & b_ready, asks = aw_valid & aw_ready;
     reg [$clog2(CREDIT+2)-1:0] open_;
     always @(posedge clk) begin
