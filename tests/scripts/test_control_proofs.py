@@ -7,9 +7,12 @@ from verification.formal.model_check import check_property
 
 PROOFS = {proof.name: proof for proof in control_proofs(full=True)}
 BROKEN = {
+    "semaphores 4": ("_038_ = _032_ & update0_legal", "_038_ = 1'h0", {"bound": 3}),
+    "addresses step 1, 2 bits": ("$signed({ 1'h0, base1 })", "$signed({ 1'h0, offset })", {"bound": 6}),
     "arbiter": ("free = _028_ | axi__wready", "free = 1'h1", {"bound": 6}),
     "dma accesses write": ("<= windows[127:64]", "!= windows[127:64]", {}),
     "dma reader": ("<= windows[127:64]", "!= windows[127:64]", {"bound": 5}),
+    "tensor progress": ("_006_ = ~ ahead", "_006_ = 1'h0", {"bound": 15}),
 }
 """Proof -> a text of the exported block, what makes it wrong, options that are enough to see it."""
 

@@ -157,11 +157,12 @@ def check_property(verilog, top, *, parameters=None, induction=None, bound=None,
     with tempfile.TemporaryDirectory(prefix="trncore-formal-") as directory:
         directory = Path(directory)
         _make_models(directory, verilog, top, parameters or {}, free_memories, arbitrary_start, internals)
-        unreached = _unreached(abc, directory, seconds)
+        outcome = _prove(abc, directory, induction, bound, seconds, progress)
+        unreached = _unreached(abc, directory, seconds) if outcome.passed else []
         if unreached:
             return Outcome("not proven: cover not reached", failures=[
                 f"{name} was not reached within {COVER_DEPTH} cycles and {seconds} s" for name in unreached])
-        return _prove(abc, directory, induction, bound, seconds, progress)
+        return outcome
 
 
 def _make_models(directory, verilog, top, parameters, free_memories, arbitrary_start, internals):
