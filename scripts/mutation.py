@@ -23,7 +23,7 @@ from scripts.export.cache import cached_export
 from verification.cache import cached_directory
 from verification.mutation.campaign import run_campaign
 from verification.mutation.equivalence import prove_equivalent
-from verification.mutation.mutants import (SELECT, SELECT_BITS, Design, Mutant, draw_mutants, enclosing,
+from verification.mutation.mutants import (SELECT, SELECT_BITS, Design, Mutant, draw_mutants, enclosing, inside,
                                            module_cells, modules_of, share)
 from verification.mutation.playing import Stimulus, design_of, find_survivors
 from verification.native import referee
@@ -41,7 +41,9 @@ CI_CONTROL = 5
 """Faults of a class of control that fit into CI."""
 ARITHMETIC_TARGET, CONTROL_TARGET = 0.99, 0.95
 """Share of the faults not proven equivalent that must be killed."""
-CI_SECONDS, FULL_SECONDS = 10, 60
+LARGEST_SURROUNDING = 1000
+"""Cells, each module counted once."""
+CI_SECONDS, FULL_SECONDS = 5, 20
 """For each question to the equivalence check."""
 
 CONFIG = CoreConfig(name="mutation", rows=2, cols=5, formats=("bfloat16", "float8_e4m3"), sbuf_bytes=2048,
@@ -51,7 +53,7 @@ CONFIG = CoreConfig(name="mutation", rows=2, cols=5, formats=("bfloat16", "float
 CONTROL = {
     "array control": ("*_array", "*_array_row", "*_processing_element", "*_tensor_engine", "*_tensor_engine_*"),
     "PSUM": ("*_core_psum", "*_core_psum_*", "*_psum_partition"),
-    "SBUF arbitration": ("*_core_sbuf", "*_core_sbuf_*", "*_sbuf_partition", "*_arbiter_ar_turns"),
+    "SBUF arbitration": ("*_core_sbuf", "*_core_sbuf_*", "*_sbuf_partition", "*_arbiter_aw_turns"),
     "DMA": ("*_dma_engine", "*_dma_engine_*"),
     "fetch": ("*_control_fetch", "*_control_fetch_*", "*_control_header", "*_sequencer_*_buffer"),
     "semaphores": ("*_control_semaphores*", "*_control_dispatch", "*_control_dispatch_turns"),
@@ -288,6 +290,8 @@ class ControlCheck:
         return [mutant for mutant in mutants if verdicts[mutant.number] is None]
 
     def _surroundings(self, mutant):
-        """The modules around a mutant, but not the whole core."""
+        """The modules around a mutant that are small enough to map to gates, at least its own."""
         cells = _cells(_core_design())
-        return [module for module in enclosing(mutant.module, cells) if module != _core_design().top]
+        own, *others = enclosing(mutant.module, cells)
+        return [own, *(module for module in others
+                       if _count({name: cells[name] for name in inside(module, cells)}) < LARGEST_SURROUNDING)]

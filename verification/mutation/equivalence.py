@@ -25,6 +25,8 @@ _QUESTIONS = {
                  "UNSATISFIABLE"),
 }
 """ABC commands, and what they print if the answer is yes."""
+_GRACE = 5
+"""Seconds that ABC may take to notice that time is over."""
 
 
 def prove_equivalent(design, modules, mutants, surroundings, *, seconds=60, latency=None, progress=None):
@@ -79,8 +81,10 @@ def _netlist(module, file, mutant=None):
     """Commands that write what is inside ``module``, with a mutant, as an AIG."""
     mutate = [mutant.command, START_AT_ZERO] if mutant else []
     check = [f"select -assert-any {mutant.module}"] if mutant else []
-    return ["design -load base", *mutate, f"hierarchy -top {module}", *check, "proc", "flatten", "memory_map",
-            "expose -evert t:*sram_1r1w*", "async2sync", "dffunmap", "techmap", "setundef -zero", "aigmap",
+    return ["design -load base", *mutate, f"hierarchy -top {module}", *check, "proc", "zinit -all", "flatten",
+            # Every register starts at zero now; what wires say of those that were optimized away is in the way.
+            "setattr -unset init w:*", "zinit -all", "memory_map", "expose -evert t:*sram_1r1w*", "async2sync",
+            "dffunmap", "simplemap", "techmap", "simplemap", "setundef -zero", "aigmap",
             f"write_aiger -zinit {file}"]
 
 
@@ -91,7 +95,7 @@ def _compare(abc, directory, gold, gate, seconds, latency):
             continue
         command = command.format(gold=gold, gate=gate, seconds=seconds, latency=latency, cycles=(latency or 0) + 1)
         try:
-            process = subprocess.run([abc, "-q", command], cwd=directory, text=True, timeout=2 * seconds,
+            process = subprocess.run([abc, "-q", command], cwd=directory, text=True, timeout=seconds + _GRACE,
                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         except subprocess.TimeoutExpired:
             continue

@@ -16,7 +16,7 @@ from pathlib import Path
 from verification.yosys import run_yosys
 
 __all__ = ["Design", "Mutant", "Mutated", "SELECT", "SELECT_BITS", "START_AT_ZERO", "draw_mutants", "module_cells",
-           "enclosing", "modules_of", "share"]
+           "enclosing", "inside", "modules_of", "share"]
 
 SELECT = "mutsel"
 """Input that selects a mutant by its number; 0 selects none."""
@@ -143,6 +143,15 @@ def enclosing(module, cells):
     found = [module]
     while len(parents := [name for name, types in cells.items() if found[-1] in types]) == 1:
         found += parents
+    return found
+
+
+def inside(module, cells):
+    """Return ``module`` and the modules below it, each once; ``cells`` as for :func:`enclosing`."""
+    found = {module: None}
+    for child in cells[module]:
+        if child in cells:
+            found |= inside(child, cells)
     return found
 
 
