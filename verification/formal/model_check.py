@@ -5,7 +5,6 @@ itself and checks it once more before it reports a proof.  Every assertion is pr
 depends on.  Property modules assume one cycle of reset.
 """
 
-import importlib.util
 import re
 import shutil
 import subprocess
@@ -13,9 +12,9 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from verification.formal.yosys import run_yosys
+from verification.yosys import find_abc, run_yosys
 
-__all__ = ["PROPERTIES", "Outcome", "check_property", "find_abc"]
+__all__ = ["PROPERTIES", "Outcome", "check_property"]
 
 PROPERTIES = Path(__file__).with_name("properties")
 """Property modules: one file each, named like its module; in ``common`` what several of them use."""
@@ -93,24 +92,6 @@ class Outcome:
     def passed(self):
         """Whether the property holds as far as was asked."""
         return self.result == "proven" or self.result.startswith("bounded")
-
-
-def find_abc():
-    """Return the path of ABC: the one that pyosys brings, or one on ``PATH``.
-
-    Raises
-    ------
-    RuntimeError
-        There is none.
-    """
-    package = importlib.util.find_spec("pyosys")
-    bundled = Path(package.origin).with_name("yosys-abc") if package else None
-    if bundled and bundled.exists():
-        return str(bundled)
-    for name in ("yosys-abc", "abc", "berkeley-abc"):
-        if path := shutil.which(name):
-            return path
-    raise RuntimeError("ABC is not installed: pip install pyosys")
 
 
 def check_property(verilog, top, *, parameters=None, induction=None, bound=None, seconds=60,

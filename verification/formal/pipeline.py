@@ -12,7 +12,7 @@ import re
 import tempfile
 from pathlib import Path
 
-from verification.formal.yosys import run_yosys
+from verification.yosys import run_yosys
 
 __all__ = ["Pipeline"]
 

@@ -4,7 +4,7 @@ import pytest
 
 from scripts.control_proofs import control_proofs
 from verification.formal import model_check
-from verification.formal.model_check import check_property, find_abc
+from verification.formal.model_check import check_property
 
 PROOFS = {proof.name: proof for proof in control_proofs(full=True)}
 BROKEN = {
@@ -61,10 +61,3 @@ def test_what_never_happens_is_no_proof(monkeypatch):
     monkeypatch.setattr(model_check, "COVER_DEPTH", 2)
     outcome = check("queue 4", PROOFS["queue 4"].verilog())
     assert outcome.result == "not proven: cover not reached"
-
-
-def test_missing_abc_is_told(monkeypatch):
-    monkeypatch.setattr(model_check.importlib.util, "find_spec", lambda name: None)
-    monkeypatch.setattr(model_check.shutil, "which", lambda name: None)
-    with pytest.raises(RuntimeError, match="ABC is not installed: pip install pyosys"):
-        find_abc()
