@@ -41,7 +41,9 @@ class Design:
         """
         chosen = sorted({*modules, *self._modules_with_arrays()})
         return ["read_verilog design.v", "read_verilog -lib memories.v", f"hierarchy -check -top {self.top}",
-                f"select -set cells {' '.join(chosen)}", "proc @cells", "opt @cells", START_AT_ZERO]
+                f"select -set cells {' '.join(chosen)}", "proc @cells", "opt @cells",
+                # Of a multiplexer whose choices exclude each other, a mutant may make two; then a tree has a say.
+                "pmuxtree @cells", START_AT_ZERO]
 
     def _modules_with_arrays(self):
         """Yosys cannot write an array that has its first content in one process and is written in another."""
@@ -207,9 +209,7 @@ def draw_mutants(design, classes, seed):
         run_yosys("\n".join([*commands, START_AT_ZERO, "write_verilog -noattr mutated.v"]), directory)
         mutants = [_parse(unit, line) for index, unit in enumerate(classes)
                    for line in (directory / f"list{index}").read_text().splitlines()]
-        # A mutant may break the promise that at most one case holds; that is no reason to stop.
-        verilog = (directory / "mutated.v").read_text().replace("// synopsys parallel_case", "")
-        return Mutated(design, verilog, tuple(mutants))
+        return Mutated(design, (directory / "mutated.v").read_text(), tuple(mutants))
 
 
 def _parse(unit, line):

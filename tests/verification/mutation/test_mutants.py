@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from verification.mutation.mutants import (SELECT, SELECT_BITS, Design, draw_mutants, enclosing, inside, module_cells,
-                                           modules_of, share)
+from verification.mutation.mutants import (SELECT, SELECT_BITS, Design, draw_mutants, enclosing, inside,
+                                           module_cells, modules_of, share)
 from verification.native.playback import Playback
 from verification.native.unit import Port, Unit
 
