@@ -28,8 +28,9 @@ LARGEST = 14
 
 def core_trials(config, manifest, seed=0):
     """Return ``[(trial, image or None, inputs or None)]`` in running order: the golden model runs the image."""
-    programs = [*_gemms(config, seed), *_random_programs(config, seed)]
-    return [*programs[:3], *_registers(seed), *_recoveries(config, manifest, seed), *programs[3:]]
+    gemms, others = [*_gemms(config, seed)], [*_random_programs(config, seed)]
+    return [*gemms[:3], *others[:11], *_registers(seed), *_recoveries(config, manifest, seed), *gemms[3:],
+            *others[11:]]
 
 
 def expectations(model, trials, *, progress=None):

@@ -22,7 +22,7 @@ from scripts.core_trials import core_trials, expectations
 from scripts.export.cache import cached_export
 from verification.cache import cached_directory
 from verification.mutation.campaign import run_campaign
-from verification.mutation.equivalence import prove_equivalent
+from verification.mutation.equivalence import QUESTIONS, prove_equivalent
 from verification.mutation.mutants import (SELECT, SELECT_BITS, Design, Mutant, draw_mutants, enclosing, inside,
                                            module_cells, modules_of, share)
 from verification.mutation.playing import Stimulus, design_of, find_survivors
@@ -37,13 +37,15 @@ TOTAL, MINIMUM = 400, 40
 """Faults over all classes in proportion to their cells, and of each at least."""
 ARITHMETIC_MINIMUM = 150
 """Of each arithmetic unit, where a fault costs little and one in a hundred may survive."""
+QUICK = 16
+"""Trials that come before the first question to the equivalence check."""
 CI_CONTROL = 5
 """Faults of a class of control that fit into CI."""
 ARITHMETIC_TARGET, CONTROL_TARGET = 0.99, 0.95
 """Share of the faults not proven equivalent that must be killed."""
 LARGEST_SURROUNDING = 1000
 """Cells, each module counted once."""
-CI_SECONDS, FULL_SECONDS = 5, 20
+CI_SECONDS, FULL_SECONDS = 5, 10
 """For each question to the equivalence check."""
 
 CONFIG = CoreConfig(name="mutation", rows=2, cols=5, formats=("bfloat16", "float8_e4m3"), sbuf_bytes=2048,
@@ -82,10 +84,9 @@ def summary(rows):
             f"{count['survivors']} neither.")
 
 
-def _row(unit, mutants, survivors, proven, target, start):
-    """Return the row of a class."""
-    left = [mutant for mutant in survivors if mutant.number not in proven]
-    killed = len(mutants) - len(survivors)
+def _row(unit, mutants, left, proven, target, start):
+    """Return the row of a class, of which the mutants ``left`` are neither killed nor equivalent."""
+    killed = len(mutants) - len(left) - len(proven)
     score = killed / (len(mutants) - len(proven)) if len(mutants) > len(proven) else 1.0
     return {"unit": unit, "mutants": len(mutants), "killed": killed, "equivalent": len(proven),
             "survivors": len(left), "score": round(score, 4), "seconds": round(time.monotonic() - start, 1),
@@ -170,7 +171,8 @@ class ArithmeticCheck:
         proven = prove_equivalent(
             design, modules, survivors, lambda mutant: (mutant.module, unit.module), seconds=self.seconds,
             latency=unit.latency, progress=lambda done: progress(0.5 + 0.5 * done / len(survivors)))
-        return _row(self.name, mutated.mutants, survivors, proven, ARITHMETIC_TARGET, start)
+        left = [mutant for mutant in survivors if mutant.number not in proven]
+        return _row(self.name, mutated.mutants, left, proven, ARITHMETIC_TARGET, start)
 
 
 # Control --------------------------------------------------------------------------------------------
@@ -272,16 +274,19 @@ class ControlCheck:
         if self.sample:
             mutants = [mutants[i * len(mutants) // self.sample] for i in range(self.sample)]
         trials = core.expectations(lambda fraction: progress(0.1 * fraction))
-        survivors = mutants
-        # Most die at once.  Those that do not may be equivalent, which is cheaper to show than to simulate.
-        quick = len(trials) // 5
-        survivors = self._campaign(core, trials[:quick], survivors, lambda part: progress(0.1 + 0.3 * part))
-        proven = prove_equivalent(core.design, core.modules, survivors, self._surroundings, seconds=self.seconds,
-                                  progress=lambda done: progress(0.4 + 0.3 * done / len(survivors)))
-        open_ = [mutant for mutant in survivors if mutant.number not in proven]
-        open_ = self._campaign(core, trials[quick:], open_, lambda part: progress(0.7 + 0.3 * part))
-        survivors = [mutant for mutant in survivors if mutant.number in proven or mutant in open_]
-        return _row(self.name, mutants, survivors, proven, CONTROL_TARGET, start)
+        # Most die at once.  Of those that do not, many are equivalent, which is mostly cheaper to show than to
+        # simulate; what takes longer to show comes last.
+        left = self._campaign(core, trials[:QUICK], mutants, lambda part: progress(0.1 + 0.2 * part))
+        proven, left = self._prove(core, left, QUESTIONS[:1], lambda part: progress(0.3 + 0.1 * part))
+        left = self._campaign(core, trials[QUICK:], left, lambda part: progress(0.4 + 0.4 * part))
+        more, left = self._prove(core, left, QUESTIONS[1:], lambda part: progress(0.8 + 0.2 * part))
+        return _row(self.name, mutants, left, proven | more, CONTROL_TARGET, start)
+
+    def _prove(self, core, mutants, questions, progress):
+        """Return what is proven by number, and the mutants of which nothing is."""
+        proven = prove_equivalent(core.design, core.modules, mutants, self._surroundings, seconds=self.seconds,
+                                  questions=questions, progress=lambda done: progress(done / len(mutants)))
+        return proven, [mutant for mutant in mutants if mutant.number not in proven]
 
     def _campaign(self, core, trials, mutants, progress):
         """Return the mutants that pass all trials."""

@@ -16,20 +16,22 @@ import subprocess
 from verification.mutation.mutants import START_AT_ZERO
 from verification.yosys import find_abc, run_yosys
 
-__all__ = ["prove_equivalent"]
+__all__ = ["QUESTIONS", "prove_equivalent"]
 
-_QUESTIONS = {
+_COMMANDS = {
     "combinational": ("cec -n -T {seconds} {gold} {gate}", "Networks are equivalent"),
     "sequential": ("dsec -n -T {seconds} {gold} {gate}", "Networks are equivalent"),
     "pipeline": ("miter {gold} {gate}; frames -F {cycles}; comb; cone -O {latency}; fraig; iprove",
                  "UNSATISFIABLE"),
 }
 """ABC commands, and what they print if the answer is yes."""
+QUESTIONS = tuple(_COMMANDS)
 _GRACE = 5
 """Seconds that ABC may take to notice that time is over."""
 
 
-def prove_equivalent(design, modules, mutants, surroundings, *, seconds=60, latency=None, progress=None):
+def prove_equivalent(design, modules, mutants, surroundings, *, seconds=60, latency=None, questions=QUESTIONS,
+                     progress=None):
     """Return ``{mutant: what was proven}`` for those mutants that are equivalent to the design.
 
     Parameters
@@ -43,6 +45,8 @@ def prove_equivalent(design, modules, mutants, surroundings, *, seconds=60, late
         them must mean to be equivalent in the design: it holds all instances of the mutant's module.
     seconds : int
         For each question.
+    questions : sequence of str
+        Those of :data:`QUESTIONS` to ask, the cheap one first.
     latency : int or None
         Of the top module, if it is a pipeline.
     progress : callable or None
@@ -68,7 +72,7 @@ def prove_equivalent(design, modules, mutants, surroundings, *, seconds=60, late
         for mutant, module in pairs:
             if mutant.number not in proven:
                 how = _compare(abc, directory, roots[module], f"{mutant.number}-{roots[module]}", seconds,
-                               latency if module == design.top else None)
+                               questions, latency if module == design.top else None)
                 if how:
                     proven[mutant.number] = f"{how} in {module}"
             done.add(mutant.number)
@@ -88,11 +92,12 @@ def _netlist(module, file, mutant=None):
             f"write_aiger -zinit {file}"]
 
 
-def _compare(abc, directory, gold, gate, seconds, latency):
+def _compare(abc, directory, gold, gate, seconds, questions, latency):
     """Return the question to which the answer is yes, or ``None``."""
-    for question, (command, proven) in _QUESTIONS.items():
+    for question in questions:
         if question == "pipeline" and latency is None:
             continue
+        command, proven = _COMMANDS[question]
         command = command.format(gold=gold, gate=gate, seconds=seconds, latency=latency, cycles=(latency or 0) + 1)
         try:
             process = subprocess.run([abc, "-q", command], cwd=directory, text=True, timeout=seconds + _GRACE,
