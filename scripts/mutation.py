@@ -23,8 +23,8 @@ from scripts.export.cache import cached_export
 from verification.cache import cached_directory
 from verification.mutation.campaign import run_campaign
 from verification.mutation.equivalence import QUESTIONS, prove_equivalent
-from verification.mutation.mutants import (SELECT, SELECT_BITS, Design, Mutant, draw_mutants, enclosing, inside,
-                                           module_cells, modules_of, share)
+from verification.mutation.mutants import (SELECT, SELECT_BITS, Design, Mutant, draw_mutants, enclosing,
+                                           flat_cells, module_cells, modules_of, share)
 from verification.mutation.playing import Stimulus, design_of, find_survivors
 from verification.native import referee
 from verification.rtl.model import RtlModel
@@ -43,8 +43,8 @@ CI_CONTROL = 5
 """Faults of a class of control that fit into CI."""
 ARITHMETIC_TARGET, CONTROL_TARGET = 0.99, 0.95
 """Share of the faults not proven equivalent that must be killed."""
-LARGEST_SURROUNDING = 1000
-"""Cells, each module counted once."""
+LARGEST_SURROUNDING = 700
+"""Cells, those of all instances."""
 CI_SECONDS, FULL_SECONDS = 5, 10
 """For each question to the equivalence check."""
 
@@ -298,5 +298,4 @@ class ControlCheck:
         """The modules around a mutant that are small enough to map to gates, at least its own."""
         cells = _cells(_core_design())
         own, *others = enclosing(mutant.module, cells)
-        return [own, *(module for module in others
-                       if _count({name: cells[name] for name in inside(module, cells)}) < LARGEST_SURROUNDING)]
+        return [own, *(module for module in others if flat_cells(module, cells) < LARGEST_SURROUNDING)]

@@ -16,7 +16,7 @@ from pathlib import Path
 from verification.yosys import run_yosys
 
 __all__ = ["Design", "Mutant", "Mutated", "SELECT", "SELECT_BITS", "START_AT_ZERO", "draw_mutants", "module_cells",
-           "enclosing", "inside", "modules_of", "share"]
+           "enclosing", "flat_cells", "modules_of", "share"]
 
 SELECT = "mutsel"
 """Input that selects a mutant by its number; 0 selects none."""
@@ -148,13 +148,9 @@ def enclosing(module, cells):
     return found
 
 
-def inside(module, cells):
-    """Return ``module`` and the modules below it, each once; ``cells`` as for :func:`enclosing`."""
-    found = {module: None}
-    for child in cells[module]:
-        if child in cells:
-            found |= inside(child, cells)
-    return found
+def flat_cells(module, cells):
+    """Return how many cells a module has with everything below it; ``cells`` as for :func:`enclosing`."""
+    return sum(count * (flat_cells(kind, cells) if kind in cells else 1) for kind, count in cells[module].items())
 
 
 def modules_of(patterns, modules):
