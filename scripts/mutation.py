@@ -169,8 +169,8 @@ class ArithmeticCheck:
         survivors = find_survivors(unit, mutated, make_stimulus(self.seed),
                                    progress=lambda done: progress(0.5 * done / (len(mutated.mutants) + 1)))
         proven = prove_equivalent(
-            design, modules, survivors, lambda mutant: (mutant.module, unit.module), seconds=self.seconds,
-            latency=unit.latency, progress=lambda done: progress(0.5 + 0.5 * done / len(survivors)))
+            design, modules, survivors, lambda mutant: dict.fromkeys((mutant.module, unit.module)),
+            seconds=self.seconds, latency=unit.latency, progress=lambda done: progress(0.5 + 0.5 * done / len(survivors)))
         left = [mutant for mutant in survivors if mutant.number not in proven]
         return _row(self.name, mutated.mutants, left, proven, ARITHMETIC_TARGET, start)
 
@@ -295,7 +295,7 @@ class ControlCheck:
         return [mutant for mutant in mutants if verdicts[mutant.number] is None]
 
     def _surroundings(self, mutant):
-        """The modules around a mutant that are small enough to map to gates, at least its own."""
+        """The modules around a mutant that are small enough to map to gates."""
         cells = _cells(_core_design())
-        own, *others = enclosing(mutant.module, cells)
-        return [own, *(module for module in others if flat_cells(module, cells) < LARGEST_SURROUNDING)]
+        return [module for module in enclosing(mutant.module, cells)
+                if flat_cells(module, cells) < LARGEST_SURROUNDING]

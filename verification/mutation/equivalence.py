@@ -1,8 +1,8 @@
 """Which mutants cannot be told from the design, as ABC proves it.
 
-A mutant that no test kills is compared with the design in ever larger surroundings: its own module, then modules
-around it.  Memories that are black boxes are cut: what they return is the same free input of both, what they
-receive is an output of both.  These questions are asked:
+A mutant that no test kills is compared with the design in ever larger surroundings: its own module without its
+submodules, then with them, then modules around it.  Submodules that are left out, and memories always, are cut:
+what they return is the same free input of both, what they receive is an output of both.  These questions are asked:
 
 * combinational: do all registers and outputs get the same values, whatever the registers and inputs are?
 * sequential: from the state after reset on, do all outputs have the same values for all inputs of all cycles?
@@ -12,6 +12,7 @@ Only a proof counts; out of time is no answer.
 """
 
 import subprocess
+from typing import NamedTuple
 
 from verification.mutation.mutants import START_AT_ZERO
 from verification.yosys import find_abc, run_yosys
@@ -41,7 +42,8 @@ def prove_equivalent(design, modules, mutants, surroundings, *, seconds=60, late
         Those that mutants were drawn from, as in :func:`~verification.mutation.mutants.draw_mutants`.
     mutants : list of Mutant
     surroundings : callable
-        From a mutant to the names of modules in which to compare, smallest first.  To be equivalent in one of
+        From a mutant to the names of modules in which to compare, with all that is below them, smallest first,
+        after its own module without what is below.  To be equivalent in one of
         them must mean to be equivalent in the design: it holds all instances of the mutant's module.
     seconds : int
         For each question.
@@ -59,37 +61,46 @@ def prove_equivalent(design, modules, mutants, surroundings, *, seconds=60, late
     """
     proven = {}
     with design.directory() as directory:
-        pairs = [(mutant, module) for mutant in mutants for module in surroundings(mutant)]
-        roots = {module: f"gold{index}.aig" for index, module in enumerate(dict.fromkeys(m for _, m in pairs))}
+        pairs = [(mutant, _Root(*root)) for mutant in mutants
+                 for root in ((mutant.module, False), *((module, True) for module in surroundings(mutant)))]
+        roots = {root: f"{index}" for index, root in enumerate(dict.fromkeys(root for _, root in pairs))}
         script = [*design.read(modules), "design -save base"]
-        for module, file in roots.items():
-            script += _netlist(module, file)
-        for mutant, module in pairs:
-            script += _netlist(module, f"{mutant.number}-{roots[module]}", mutant)
+        for root, name in roots.items():
+            script += ["design -load base", f"hierarchy -top {root.module}", f"design -save root{name}"]
+            script += _netlist(root, name, "gold")
+        for mutant, root in pairs:
+            script += _netlist(root, roots[root], mutant.number, mutant)
         run_yosys("\n".join(script), directory)
         abc = find_abc()
         done = set()
-        for mutant, module in pairs:
+        for mutant, root in pairs:
             if mutant.number not in proven:
-                how = _compare(abc, directory, roots[module], f"{mutant.number}-{roots[module]}", seconds,
-                               questions, latency if module == design.top else None)
+                files = (f"{who}-{roots[root]}.aig" for who in ("gold", mutant.number))
+                how = _compare(abc, directory, *files, seconds, questions,
+                               latency if root == _Root(design.top, True) else None)
                 if how:
-                    proven[mutant.number] = f"{how} in {module}"
+                    proven[mutant.number] = f"{how} in {root.module}"
             done.add(mutant.number)
             if progress:
                 progress(len(done))
     return proven
 
 
-def _netlist(module, file, mutant=None):
-    """Commands that write what is inside ``module``, with a mutant, as an AIG."""
+class _Root(NamedTuple):
+    """Where gold and gate are compared: a module with all that is below it, or cut at its submodules."""
+
+    module: str
+    flat: bool
+
+
+def _netlist(root, name, file, mutant=None):
+    """Commands that write what is inside ``root``, with a mutant, as an AIG."""
     mutate = [mutant.command, START_AT_ZERO] if mutant else []
-    check = [f"select -assert-any {mutant.module}"] if mutant else []
-    return ["design -load base", *mutate, f"hierarchy -top {module}", *check, "proc", "zinit -all", "flatten",
+    return [f"design -load root{name}", *mutate, "proc", "zinit -all", *(["flatten"] if root.flat else []),
             # Every register starts at zero now; what wires say of those that were optimized away is in the way.
-            "setattr -unset init w:*", "zinit -all", "memory_map", "expose -evert t:*sram_1r1w*", "async2sync",
-            "dffunmap", "simplemap", "techmap", "simplemap", "setundef -zero", "aigmap",
-            f"write_aiger -zinit {file}"]
+            "setattr -unset init w:*", "zinit -all", "memory_map", f"expose -evert {root.module}/c:*",
+            f"hierarchy -top {root.module}", "async2sync", "dffunmap", "simplemap", "techmap", "simplemap",
+            "setundef -zero", "aigmap", f"write_aiger -zinit {file}-{name}.aig"]
 
 
 def _compare(abc, directory, gold, gate, seconds, questions, latency):
