@@ -170,7 +170,8 @@ class ArithmeticCheck:
                                    progress=lambda done: progress(0.5 * done / (len(mutated.mutants) + 1)))
         proven = prove_equivalent(
             design, modules, survivors, lambda mutant: dict.fromkeys((mutant.module, unit.module)),
-            seconds=self.seconds, latency=unit.latency, progress=lambda done: progress(0.5 + 0.5 * done / len(survivors)))
+            seconds=self.seconds, latency=unit.latency,
+            progress=lambda done: progress(0.5 + 0.5 * done / len(survivors)))
         left = [mutant for mutant in survivors if mutant.number not in proven]
         return _row(self.name, mutated.mutants, left, proven, ARITHMETIC_TARGET, start)
 

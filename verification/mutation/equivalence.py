@@ -2,7 +2,7 @@
 
 A mutant that no test kills is compared with the design in ever larger surroundings: its own module without its
 submodules, then with them, then modules around it.  Submodules that are left out, and memories always, are cut:
-what they return is the same free input of both, what they receive is an output of both.  These questions are asked:
+what they return is the same free input of both, what they receive is an output of both.  The questions are:
 
 * combinational: do all registers and outputs get the same values, whatever the registers and inputs are?
 * sequential: from the state after reset on, do all outputs have the same values for all inputs of all cycles?
