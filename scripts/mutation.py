@@ -23,8 +23,8 @@ from scripts.export.cache import cached_export
 from verification.cache import cached_directory
 from verification.mutation.campaign import run_campaign
 from verification.mutation.equivalence import QUESTIONS, prove_equivalent
-from verification.mutation.mutants import (SELECT, SELECT_BITS, Design, Mutant, draw_mutants, enclosing,
-                                           flat_cells, module_cells, modules_of, share)
+from verification.mutation.mutants import (SELECT, SELECT_BITS, Design, Mutant, draw_mutants, flat_cells,
+                                           module_cells, modules_of, share)
 from verification.mutation.playing import Stimulus, design_of, find_survivors
 from verification.native import referee
 from verification.rtl.model import RtlModel
@@ -169,8 +169,7 @@ class ArithmeticCheck:
         survivors = find_survivors(unit, mutated, make_stimulus(self.seed),
                                    progress=lambda done: progress(0.5 * done / (len(mutated.mutants) + 1)))
         proven = prove_equivalent(
-            design, modules, survivors, lambda mutant: dict.fromkeys((mutant.module, unit.module)),
-            seconds=self.seconds, latency=unit.latency,
+            design, modules, _cells(design), survivors, whole=modules, seconds=self.seconds, latency=unit.latency,
             progress=lambda done: progress(0.5 + 0.5 * done / len(survivors)))
         left = [mutant for mutant in survivors if mutant.number not in proven]
         return _row(self.name, mutated.mutants, left, proven, ARITHMETIC_TARGET, start)
@@ -285,8 +284,11 @@ class ControlCheck:
 
     def _prove(self, core, mutants, questions, progress):
         """Return what is proven by number, and the mutants of which nothing is."""
-        proven = prove_equivalent(core.design, core.modules, mutants, self._surroundings, seconds=self.seconds,
-                                  questions=questions, progress=lambda done: progress(done / len(mutants)))
+        cells = _cells(core.design)
+        proven = prove_equivalent(
+            core.design, core.modules, cells, mutants,
+            whole=[module for module in cells if flat_cells(module, cells) < LARGEST_SURROUNDING],
+            seconds=self.seconds, questions=questions, progress=lambda done: progress(done / len(mutants)))
         return proven, [mutant for mutant in mutants if mutant.number not in proven]
 
     def _campaign(self, core, trials, mutants, progress):
@@ -295,8 +297,3 @@ class ControlCheck:
                                 progress=lambda done: progress(done / len(mutants)))
         return [mutant for mutant in mutants if verdicts[mutant.number] is None]
 
-    def _surroundings(self, mutant):
-        """The modules around a mutant that are small enough to map to gates."""
-        cells = _cells(_core_design())
-        return [module for module in enclosing(mutant.module, cells)
-                if flat_cells(module, cells) < LARGEST_SURROUNDING]

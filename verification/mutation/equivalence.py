@@ -1,8 +1,9 @@
 """Which mutants cannot be told from the design, as ABC proves it.
 
-A mutant that no test kills is compared with the design in ever larger surroundings: its own module without its
-submodules, then with them, then modules around it.  Submodules that are left out, and memories always, are cut:
-what they return is the same free input of both, what they receive is an output of both.  The questions are:
+A mutant that no test kills is compared with the design in ever larger surroundings: its own module, then modules
+around it; first only with the modules that the mutant's lies in, then with all that is below.  Submodules that are
+left out, and memories always, are cut: what they return is the same free input of both, what they receive is an
+output of both.  The questions are:
 
 * combinational: do all registers and outputs get the same values, whatever the registers and inputs are?
 * sequential: from the state after reset on, do all outputs have the same values for all inputs of all cycles?
@@ -14,7 +15,7 @@ Only a proof counts; out of time is no answer.
 import subprocess
 from typing import NamedTuple
 
-from verification.mutation.mutants import START_AT_ZERO
+from verification.mutation.mutants import START_AT_ZERO, enclosing
 from verification.yosys import find_abc, run_yosys
 
 __all__ = ["QUESTIONS", "prove_equivalent"]
@@ -31,7 +32,7 @@ _GRACE = 5
 """Seconds that ABC may take to notice that time is over."""
 
 
-def prove_equivalent(design, modules, mutants, surroundings, *, seconds=60, latency=None, questions=QUESTIONS,
+def prove_equivalent(design, modules, cells, mutants, *, whole=(), seconds=60, latency=None, questions=QUESTIONS,
                      progress=None):
     """Return ``{mutant: what was proven}`` for those mutants that are equivalent to the design.
 
@@ -40,33 +41,33 @@ def prove_equivalent(design, modules, mutants, surroundings, *, seconds=60, late
     design : Design
     modules : iterable of str
         Those that mutants were drawn from, as in :func:`~verification.mutation.mutants.draw_mutants`.
+    cells : dict
+        Of :func:`~verification.mutation.mutants.module_cells`.
     mutants : list of Mutant
-    surroundings : callable
-        From a mutant to the names of modules in which to compare, with all that is below them, smallest first,
-        after its own module without what is below.  To be equivalent in one of
-        them must mean to be equivalent in the design: it holds all instances of the mutant's module.
+    whole : container of str
+        Modules small enough to be compared with all that is below them.
     seconds : int
         For each question.
-    questions : sequence of str
-        Those of :data:`QUESTIONS` to ask, the cheap one first.
     latency : int or None
         Of the top module, if it is a pipeline.
+    questions : sequence of str
+        Those of :data:`QUESTIONS` to ask, the cheap one first.
     progress : callable or None
         Called with the number of mutants done.
 
     Raises
     ------
     YosysError
-        Yosys or ABC is missing or failed, or a surrounding does not hold the mutant's module.
+        Yosys or ABC is missing or failed.
     """
     proven = {}
     with design.directory() as directory:
-        pairs = [(mutant, _Root(*root)) for mutant in mutants
-                 for root in ((mutant.module, False), *((module, True) for module in surroundings(mutant)))]
+        pairs = [(mutant, root) for mutant in mutants for root in _roots(mutant, design, cells, whole)]
         roots = {root: f"{index}" for index, root in enumerate(dict.fromkeys(root for _, root in pairs))}
         script = [*design.read(modules), "design -save base"]
         for root, name in roots.items():
-            script += ["design -load base", f"hierarchy -top {root.module}", f"design -save root{name}"]
+            script += ["design -load base", f"hierarchy -top {root.module}", "proc", "zinit -all",
+                       f"design -save root{name}"]
             script += _netlist(root, name, "gold")
         for mutant, root in pairs:
             script += _netlist(root, roots[root], mutant.number, mutant)
@@ -77,7 +78,7 @@ def prove_equivalent(design, modules, mutants, surroundings, *, seconds=60, late
             if mutant.number not in proven:
                 files = (f"{who}-{roots[root]}.aig" for who in ("gold", mutant.number))
                 how = _compare(abc, directory, *files, seconds, questions,
-                               latency if root == _Root(design.top, True) else None)
+                               latency if root == _Root(design.top, None) else None)
                 if how:
                     proven[mutant.number] = f"{how} in {root.module}"
             done.add(mutant.number)
@@ -87,16 +88,26 @@ def prove_equivalent(design, modules, mutants, surroundings, *, seconds=60, late
 
 
 class _Root(NamedTuple):
-    """Where gold and gate are compared: a module with all that is below it, or cut at its submodules."""
+    """Where gold and gate are compared: a module with all that is below it, or with these modules only."""
 
     module: str
-    flat: bool
+    kept: frozenset | None
+
+
+def _roots(mutant, design, cells, whole):
+    """Surroundings of a mutant, each of which holds all instances of its module."""
+    around = enclosing(mutant.module, cells)
+    # All modules between the mutant's and the root are kept: cut away, the mutant would go unseen.
+    found = [_Root(module, frozenset(around[:number + 1])) for number, module in enumerate(around)]
+    return [*found, *(_Root(module, None) for module in dict.fromkeys([*around, design.top]) if module in whole)]
 
 
 def _netlist(root, name, file, mutant=None):
     """Commands that write what is inside ``root``, with a mutant, as an AIG."""
     mutate = [mutant.command, START_AT_ZERO] if mutant else []
-    return [f"design -load root{name}", *mutate, "proc", "zinit -all", *(["flatten"] if root.flat else []),
+    cut = [] if root.kept is None else [
+        "setattr -mod -set keep_hierarchy 1", f"setattr -mod -unset keep_hierarchy {' '.join(sorted(root.kept))}"]
+    return [f"design -load root{name}", *mutate, *cut, "flatten",
             # Every register starts at zero now; what wires say of those that were optimized away is in the way.
             "setattr -unset init w:*", "zinit -all", "memory_map", f"expose -evert {root.module}/c:*",
             f"hierarchy -top {root.module}", "async2sync", "dffunmap", "simplemap", "techmap", "simplemap",
