@@ -1,11 +1,11 @@
 """Sizes of a blocked GEMM: how M, N and K are divided so that everything fits the memories of a core."""
 
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from hdl.params import isa
 
-__all__ = ["Plan", "Step", "blocks", "plan_gemm", "runs"]
+__all__ = ["Plan", "Step", "divide", "exchanges_operands", "marks", "plan_gemm", "runs"]
 
 _PREFERRED_STEP_CYCLES = 512
 """Array cycles that one step should last at least: some times the latency of device memory."""
@@ -16,7 +16,12 @@ _MAX_PSUM_SLOTS = 4
 _FEW_SLOTS = 2
 """With a single DMA engine all address registers are those of one stream."""
 _BLOCK_MULTIPLE = 16
-"""Columns of a block are a multiple: rows of B and D then start aligned if those of the matrix do."""
+"""Columns of a block and of its pieces are a multiple: rows of B and D then start aligned if those of the
+matrix do, and no matmul is so short that the array waits for the next one."""
+_SLACK = 0.1
+"""A last block of one m tile may have to wait for its operands by so much of its time."""
+_MAX_OPENING_PIECES = 3
+_MAX_CLOSING_PIECES = 4
 _FLOAT32_BYTES = 4
 
 
@@ -44,10 +49,12 @@ class Plan:
 
     Attributes
     ----------
+    k_tile : int
+        Rows of K in one pass of the array.
     m_tile : int
         Rows of D in one PSUM bank.
     block_tiles : int
-        PSUM banks, and so m tiles, of a block.
+        Most m tiles of a block.
     n_block : int
         Columns of a block.
     steps : tuple of Step
@@ -56,12 +63,21 @@ class Plan:
         K tiles of the longest step.
     slots, psum_slots : int
         Slots of the rings of operands, and of blocks in PSUM.
+    block_banks : int
+        PSUM banks of a block.
     resident : bool
         All of K of a strip of B fits SBUF twice: it is loaded once and serves every block of its strip.
     banks : dict
         Ring -> range of SBUF banks, or None where there are too few banks to keep rings apart.
+    strips : tuple of range
+        Columns of D divided.
+    blocks, closing_blocks : tuple of range
+        Rows of D divided, and those of the last strip, which may end with a block of one m tile.
+    opening_pieces, closing_pieces : tuple of range
+        Columns of the first block as they are loaded, and of the last one as they are stored.
     """
 
+    k_tile: int
     m_tile: int
     block_tiles: int
     n_block: int
@@ -69,18 +85,37 @@ class Plan:
     step_tiles: int
     slots: int
     psum_slots: int
+    block_banks: int
     resident: bool
     banks: dict
+    strips: tuple
+    blocks: tuple
+    closing_blocks: tuple
+    opening_pieces: tuple
+    closing_pieces: tuple
 
 
 def _ceil(a, b):
     return -(-a // b)
 
 
-def blocks(total, size):
-    """Return (start, length, count) of the full blocks of ``total``, and of what is left."""
-    full, rest = divmod(total, size)
-    return [(0, size, full)] * (full > 0) + [(full * size, rest, 1)] * (rest > 0)
+def divide(total, size):
+    """Return ``range(total)`` as a tuple of ranges of ``size``, and one of what is left."""
+    return tuple(range(start, min(start + size, total)) for start in range(0, total, size))
+
+
+def marks(keys):
+    """Return two lists that say of each key whether it is the first, the last one of its value."""
+    keys = list(keys)
+    return ([key not in keys[:i] for i, key in enumerate(keys)],
+            [key not in keys[i + 1:] for i, key in enumerate(keys)])
+
+
+def exchanges_operands(config, m, n):
+    """Whether the array needs fewer cycles with B stationary and A moving, for (m, n) results."""
+    def columns(stationary, moving):
+        return _ceil(stationary, config.cols) * max(moving, _BLOCK_MULTIPLE)
+    return columns(n, m) < columns(m, n)
 
 
 def runs(items, kind, *, ends_apart=True):
@@ -172,5 +207,32 @@ def plan_gemm(config, m, k, n, a_bytes, b_bytes, out_bytes=None, vectors=0):
         slots = min(slots, fit("b", b_tile))
         step_tiles = min(wanted, fit("a", slots * a_tile), fit("b", slots * b_tile))
         steps = _steps(k, config.rows, step_tiles)
-    psum_slots = min(config.psum_banks // block_tiles, _FEW_SLOTS if few else _MAX_PSUM_SLOTS)
-    return Plan(m_tile, block_tiles, n_block, steps, step_tiles, slots, psum_slots, resident, banks)
+    strips, blocks = divide(n, n_block), divide(m, block_tiles * m_tile)
+    beat = config.axi_data_width // 8
+    tile_beats = config.rows * (m_tile * a_bytes + (0 if resident else n_block * b_bytes)) / beat
+    closing_blocks = blocks
+    if len(blocks[-1]) > m_tile and tile_beats <= n_block * (1 + _SLACK):
+        *others, (*before, last) = *blocks[:-1], divide(len(blocks[-1]), m_tile)
+        start = blocks[-1].start
+        closing_blocks = (*others, range(start, start + before[-1].stop), range(start + last.start, m))
+    closing_tiles = _ceil(len(closing_blocks[-1]), m_tile)
+    pieces = max(1, min(_MAX_CLOSING_PIECES, config.psum_banks // 2 // closing_tiles))
+    width = len(strips[-1])
+    closing_pieces = divide(width, _ceil(_ceil(width, pieces), _BLOCK_MULTIPLE) * _BLOCK_MULTIPLE)
+    block_banks = max(block_tiles, closing_tiles * len(closing_pieces))
+    psum_slots = min(config.psum_banks // block_banks, _FEW_SLOTS if few else _MAX_PSUM_SLOTS)
+    # Cycles in which the array goes through a column of a piece, over those in which one is loaded.
+    growth = max(1, block_tiles * beat // (config.rows * b_bytes))
+    return Plan(
+        k_tile=config.rows, m_tile=m_tile, block_tiles=block_tiles, n_block=n_block, steps=steps,
+        step_tiles=step_tiles, slots=slots, psum_slots=psum_slots, block_banks=block_banks, resident=resident,
+        banks=banks, strips=strips, blocks=blocks, closing_blocks=closing_blocks,
+        opening_pieces=_growing(len(strips[0]), growth), closing_pieces=closing_pieces)
+
+
+def _growing(total, growth):
+    """Divide ``range(total)`` into pieces each of which is ``growth`` times all before it."""
+    ends = [min(_BLOCK_MULTIPLE, total)]
+    while ends[-1] < total:
+        ends.append(total if len(ends) == _MAX_OPENING_PIECES - 1 else min(ends[-1] * (1 + growth), total))
+    return tuple(range(start, end) for start, end in pairwise([0, *ends]))

@@ -1,19 +1,27 @@
 """GEMM generator: ``D = A @ B`` for any M, N, K as a program that overlaps everything with everything.
 
 The stationary operand is a tile of A transposed (K on partitions), the moving one a strip of B; so rows of
-D lie on PSUM partitions.  D is made block by block, each block up to half of the PSUM banks high (one
-*m tile* of the array's width per bank) and up to one bank wide, with K streamed past it:
+D lie on PSUM partitions.  Where that takes the array fewer cycles (a narrow B, or less padding), the roles
+are exchanged: the same program computes the transpose of D from those of B and A.  Below, *a* is the
+stationary operand, *b* the moving one and m, n are the axes of the result as it lies in PSUM.
+
+D is made block by block, each block up to half of the PSUM banks high (one *m tile* of the array's width
+per bank) and up to one bank wide, with K streamed past it:
 
 * Loads on their own DMA queues fill rings of SBUF slots.  A slot holds a *step*: one or several K tiles of
-  the block's rows of A, or of its columns of B.  A and B lie in different SBUF banks, so that the array reads
-  both at once.
-  Where a strip of B, all of K, fits twice, the first block of the strip loads it for all.
+  the block's rows of a, or of its columns of b.  a and b lie in different SBUF banks, so that the array
+  reads both at once.
+  Where a strip of b, all of K, fits twice, the first block of the strip loads it for all.
 * The tensor engine goes through the K tiles of a step and, in each, through the m tiles.
 * In the last K tile every bank is handed over as soon as it is complete, and is emptied while the other
   half of the banks takes the next block: straight to device memory, or through the activation engine.
 
-Every ring is a FIFO with two semaphores: units filled, and units free.  Ragged edges are shorter patterns,
-nothing is padded.  The order in which this file emits instructions is itself a valid sequential
+The first block begins with small transfers: one m tile of a, a few columns of b, then pieces that arrive
+while the array is busy with those before.  The last block is one m tile, its columns divided among banks,
+so that most of it is in device memory when the array is through.
+
+Every ring is a FIFO with two semaphores: loads that arrived, and units free.  Ragged edges are shorter
+patterns, nothing is padded.  The order in which this file emits instructions is itself a valid sequential
 execution, so the program cannot deadlock, whichever of its streams share a queue.
 """
 
@@ -21,7 +29,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from golden.blocking import blocks, plan_gemm, runs
+from golden.blocking import divide, exchanges_operands, marks, plan_gemm, runs
 from golden.formats import operand_formats, resolve
 from golden.program import Program, ds
 from hdl.params.formats import FORMATS
@@ -107,7 +115,10 @@ class _Epilogue:
 
 
 class _Ring:
-    """A FIFO of equal slots in SBUF or PSUM, counted in units by two semaphores."""
+    """A FIFO of equal slots in SBUF or PSUM, counted by two semaphores.
+
+    ``filled`` counts what was put in, ``free`` units that may be taken; ``units`` of them are in all slots.
+    """
 
     def __init__(self, program, name, tile, slots, stride, units):
         self.program = program
@@ -121,19 +132,46 @@ class _Ring:
         self.program.advance(self.offset)
 
 
+@dataclass(frozen=True)
+class _Block:
+    """A block of D: where it lies, and its place among the others."""
+
+    rows: object
+    columns: object
+    opening: bool
+    """It is the first of all."""
+    closing: bool
+    """It is the last of all."""
+    loads_b: bool
+    frees_b: bool
+
+
+@dataclass(frozen=True)
+class _Bank:
+    """The part of a block that is summed up in one PSUM bank: an m tile, or some columns of one."""
+
+    tile: int
+    rows: range
+    columns: range
+
+
 class _Gemm:
     """Emits the program."""
 
     def __init__(self, config, m, k, n, formats, a_layout, epilogue):
-        self.config, self.m, self.k, self.n = config, m, k, n
-        self.formats, self.epilogue = formats, epilogue
+        self.config, self.epilogue = config, epilogue
         self.p = p = Program(config)
         a_shape = (m, k) if a_layout == "MK" else (k, m)
         a = p.dram_tensor("a", a_shape, formats[0].name, "input")
-        self.a = a.permute(1, 0) if a_layout == "MK" else a         # (k, m)
-        self.b = p.dram_tensor("b", (k, n), formats[1].name, "input")
+        a = a.permute(1, 0) if a_layout == "MK" else a
+        b = p.dram_tensor("b", (k, n), formats[1].name, "input")
         self.vectors = {name: p.dram_tensor(name, (m,), "float32", "input") for name in epilogue.vectors}
-        self.d = p.dram_tensor("d", (m, n), epilogue.dtype, "output")
+        d = p.dram_tensor("d", (m, n), epilogue.dtype, "output")
+        # Numbers per row of D are numbers per partition, so D cannot be transposed then.
+        if not self.vectors and exchanges_operands(config, m, n):
+            a, b, d = b, a, d.permute(1, 0)
+        self.a, self.b, self.d = a, b, d                # (k, m), (k, n), (m, n)
+        (self.m, self.n), self.k = d.shape, k
         last = config.dma_engines - 1
         self.a_queue, self.b_queue, self.d_queue = (0, min(1, max(last - 1, 0)), min(2, last))
 
@@ -141,54 +179,48 @@ class _Gemm:
         if self.m and self.n:
             self._plan()
             self._reserve()
-            for n_start, n_length, n_count in blocks(self.n, self.plan.n_block):
-                with self.p.loop(n_count) as j:
-                    self._strip(ds(n_start + j * n_length, n_length))
+            for strip, count, opening, closing in runs(self.plan.strips, len):
+                with self.p.loop(count) as j:
+                    self._strip(_place(strip, j), opening, closing)
         return self.p.build()
 
     def _plan(self):
         epilogue = self.epilogue
         self.plan = plan_gemm(
-            self.config, self.m, self.k, self.n, *(fmt.bytes for fmt in self.formats),
+            self.config, self.m, self.k, self.n, self.a.element_bytes, self.b.element_bytes,
             out_bytes=None if epilogue.direct else FORMATS[epilogue.dtype].bytes,
             vectors=len(epilogue.vectors))
 
-    def _strip(self, columns):
-        """Compute a block column of D; a resident strip of B is loaded by its first block."""
-        resident = self.plan.resident
-        m_blocks = [(start + i * length, length)
-                    for start, length, count in blocks(self.m, self.plan.block_tiles * self.plan.m_tile)
-                    for i in range(count)]
-        for (m_start, m_length), count, first, last in \
-                runs(m_blocks, lambda block: block[1], ends_apart=resident):
+    def _strip(self, columns, opening, closing):
+        """Compute a block column of D, the first or last of all; a resident strip of b is loaded once."""
+        plan = self.plan
+        blocks = plan.closing_blocks if closing else plan.blocks
+        for block, count, first, last in runs(blocks, len, ends_apart=plan.resident or opening or closing):
             with self.p.loop(count) as i:
-                self._block(ds(m_start + i * m_length, m_length), columns,
-                            loads_b=first or not resident, frees_b=last or not resident)
-        if resident:
+                self._block(_Block(_place(block, i), columns, opening and first, closing and last,
+                                   first or not plan.resident, last or not plan.resident))
+        if plan.resident:
             self.b_ring.advance()
 
     # Buffers -----------------------------------------------------------------------------------
 
     def _reserve(self):
-        """Allocate rings and hand out their free units."""
+        """Allocate rings; the free units of what leaves are handed out here, others by :meth:`_load`."""
         p, plan, config = self.p, self.plan, self.config
         if self.k:
-            rows = min(config.rows, self.k)
+            rows = min(plan.k_tile, self.k)
             self.a_ring = self._sbuf_ring("a", rows, (plan.step_tiles, plan.block_tiles * plan.m_tile),
-                                          self.formats[0].name, plan.slots)
-            tiles, slots, units = (-(-self.k // config.rows), 2, 2 * len(plan.steps)) if plan.resident \
+                                          self.a.dtype, plan.slots)
+            tiles, slots, units = (-(-self.k // plan.k_tile), 2, 2 * len(plan.steps)) if plan.resident \
                 else (plan.step_tiles, plan.slots, plan.slots)
-            self.b_ring = self._sbuf_ring("b", rows, (tiles, plan.n_block), self.formats[1].name, slots,
-                                          units)
-            for ring, queue in ((self.a_ring, self.a_queue), (self.b_ring, self.b_queue)):
-                p.nop(f"dma{queue}", update=ring.free.add(ring.units))
+            self.b_ring = self._sbuf_ring("b", rows, (tiles, plan.n_block), self.b.dtype, slots, units)
         else:
             self.zeros = p.constant("zeros", np.zeros((1, plan.n_block), np.float32))
         height = min(plan.m_tile, self.m)
         bank = config.psum_bank_bytes
-        tile = p.psum((height, plan.block_tiles, bank // _FLOAT32_BYTES), name="block", slots=plan.psum_slots)
-        self.banks = _Ring(p, "banks", tile, plan.psum_slots, plan.block_tiles * bank,
-                           plan.psum_slots * plan.block_tiles)
+        tile = p.psum((height, plan.block_banks, bank // _FLOAT32_BYTES), name="block", slots=plan.psum_slots)
+        self.banks = _Ring(p, "banks", tile, plan.psum_slots, plan.block_banks * bank,
+                           plan.psum_slots * plan.block_banks)
         drain = f"dma{self.d_queue}" if self.epilogue.direct else "activation"
         p.nop(drain, update=self.banks.free.add(self.banks.units))
         if not self.epilogue.direct:
@@ -206,61 +238,100 @@ class _Gemm:
 
     # One block of D ----------------------------------------------------------------------------
 
-    def _block(self, rows, columns, *, loads_b, frees_b):
-        """Compute and drain the block ``rows`` by ``columns`` of D."""
-        height = self.plan.m_tile
-        tiles = [(start, min(height, rows.size - start)) for start in range(0, rows.size, height)]
+    def _block(self, block):
+        """Compute and drain a block."""
+        plan = self.plan
+        tiles = divide(block.rows.size, plan.m_tile)
+        pieces = plan.closing_pieces if block.closing else (range(block.columns.size),)
+        banks = [_Bank(t, rows, columns) for columns in pieces for t, rows in enumerate(tiles)]
         if self.vectors:
-            self._load_factors(rows)
-        for step, count, first, last in runs(self.plan.steps, lambda step: (step.tiles, step.rows)):
+            self._load_factors(block.rows)
+        for step, count, first, last in runs(plan.steps, lambda step: (step.tiles, step.rows)):
             with self.p.loop(count) as turn:
-                tile = step.tile + turn * step.tiles
-                b_tile = tile if self.plan.resident else 0
-                self._load(self.a, tile, step, rows, self.a_ring, 0, self.a_queue)
-                if loads_b:
-                    self._load(self.b, tile, step, columns, self.b_ring, b_tile, self.b_queue)
-                self._multiply(step, tiles, b_tile, columns.size, first, last, loads_b, frees_b)
+                self._step(block, step, turn, banks, first, last)
         if not self.k:
-            self._fill_with_zeros(tiles, columns.size)
-        self._drain(rows, tiles, columns)
+            self._fill_with_zeros(banks)
+        self._drain(block, banks)
         self.banks.advance()
 
-    def _load(self, operand, tile, step, place, ring, at, queue):
-        """Load the K tiles of a step from ``tile`` on, K onto partitions, to tiles ``at`` of a slot."""
-        source = operand[ds(tile * self.config.rows, step.tiles * step.rows), place]
-        self.p.dma_copy(ring.tile[:step.rows, ds(at, step.tiles), :place.size],
-                        source.split(0, step.rows).permute(1, 0, 2), queue=queue,
-                        wait=ring.free.consume(), update=ring.filled.add())
+    def _step(self, block, step, turn, banks, first, last):
+        """Load what a step needs, and let the array go through it.
 
-    def _multiply(self, step, tiles, b_tile, width, first, last, awaits_b, frees_b):
-        """Go through the K tiles of a step and the m tiles of the block."""
-        a, b, banks = self.a_ring, self.b_ring, self.banks
-        for c in range(step.tiles):
-            for t, (start, height) in enumerate(tiles):
-                begins, ends = c == t == 0, (c, t) == (step.tiles - 1, len(tiles) - 1)
-                opens, closes = first and c == 0, last and c == step.tiles - 1
-                self.p.load_stationary(
-                    a.tile[:step.rows, c, start:start + height],
-                    wait=[a.filled.consume()] * begins, update=[a.free.add()] * ends)
-                self.p.nc_matmul(
-                    banks.tile[:height, t, :width], b.tile[:step.rows, b_tile + c, :width],
-                    accumulate=not opens,
-                    wait=[b.filled.consume()] * (begins and awaits_b)
-                    + [banks.free.consume(self._units(t, tiles))] * opens,
-                    update=[b.free.add()] * (ends and frees_b) + [banks.filled.add()] * closes)
+        The first step of all is loaded piece by piece.
+        """
+        plan, a, b = self.plan, self.a_ring, self.b_ring
+        tile = step.tile + turn * step.tiles
+        b_tile = tile if plan.resident else 0
+        opening = block.opening and first
+        a_parts, b_parts = [range(block.rows.size)], [range(block.columns.size)]
+        if opening:
+            a_parts = [part for part in (range(min(plan.m_tile, block.rows.size)),
+                                         range(plan.m_tile, block.rows.size)) if part]
+            b_parts = plan.closing_pieces if block.closing else plan.opening_pieces
+        loads = [(self.a, a, block.rows, part, 0, self.a_queue) for part in a_parts]
+        if block.loads_b:
+            loads[1:1] = [(self.b, b, block.columns, part, b_tile, self.b_queue) for part in b_parts]
+        for operand, ring, place, part, at, queue in loads:
+            wait = [] if opening else [ring.free.consume()]
+            self._load(operand, tile, step, place, part, ring, at, queue, wait)
+        if opening:
+            for ring, queue in ((a, self.a_queue), (b, self.b_queue)):
+                if ring.units > 1:
+                    self.p.nop(f"dma{queue}", update=ring.free.add(ring.units - 1))
+        self._multiply(block, step, banks, a_parts, b_parts, b_tile, first, last)
         a.advance()
-        if not self.plan.resident:
+        if not plan.resident:
             b.advance()
 
-    def _units(self, t, tiles):
-        """Banks that m tile ``t`` stands for: the last one of a short block also for those left out."""
-        return 1 if t < len(tiles) - 1 else self.plan.block_tiles - t
+    def _load(self, operand, tile, step, place, part, ring, at, queue, wait):
+        """Load a ``part`` of the K tiles of a step from ``tile`` on, K onto partitions, to tiles ``at`` of
+        a slot."""
+        source = operand[ds(tile * self.plan.k_tile, step.tiles * step.rows),
+                         ds(place.start + part.start, len(part))]
+        self.p.dma_copy(ring.tile[:step.rows, ds(at, step.tiles), part.start:part.stop],
+                        source.split(0, step.rows).permute(1, 0, 2), queue=queue,
+                        wait=wait, update=ring.filled.add())
 
-    def _fill_with_zeros(self, tiles, width):
+    def _multiply(self, block, step, banks, a_parts, b_parts, b_tile, first, last):
+        """Go through the K tiles of a step, the parts of b and the banks of the block."""
+        a, b = self.a_ring, self.b_ring
+        work = [(c, part, bank, columns) for c in range(step.tiles) for part in range(len(b_parts))
+                for bank in range(len(banks))
+                if (columns := _common(banks[bank].columns, b_parts[part]))]
+        weights = [(c, banks[bank].tile) for c, _, bank, _ in work]
+        reloads = [i == 0 or weights[i - 1] != now for i, now in enumerate(weights)]
+        last_load = max(i for i, reload in enumerate(reloads) if reload)
+        starts_a, _ = marks(next(i for i, part in enumerate(a_parts) if banks[bank].rows.start in part)
+                            for _, _, bank, _ in work)
+        starts_b, _ = marks(part for _, part, _, _ in work)
+        starts_bank, ends_bank = marks(bank for _, _, bank, _ in work)
+        for i, (c, _, number, columns) in enumerate(work):
+            bank = banks[number]
+            height = len(bank.rows)
+            if reloads[i]:
+                self.p.load_stationary(
+                    a.tile[:step.rows, c, bank.rows.start:bank.rows.stop],
+                    wait=[a.filled.consume()] * starts_a[i], update=[a.free.add()] * (i == last_load))
+            at = columns.start - bank.columns.start
+            self.p.nc_matmul(
+                self.banks.tile[:height, number, at:at + len(columns)],
+                b.tile[:step.rows, b_tile + c, columns.start:columns.stop],
+                accumulate=not (first and c == 0),
+                wait=[b.filled.consume()] * (starts_b[i] and block.loads_b)
+                + [self.banks.free.consume(self._units(number, banks))] * (starts_bank[i] and first),
+                update=[b.free.add()] * (i == len(work) - 1 and block.frees_b)
+                + [self.banks.filled.add()] * (ends_bank[i] and last))
+
+    def _units(self, number, banks):
+        """Banks that bank ``number`` stands for: the last one of a short block also for those left out."""
+        return 1 if number < len(banks) - 1 else self.plan.block_banks - number
+
+    def _fill_with_zeros(self, banks):
         """K = 0."""
-        for t, (_, height) in enumerate(tiles):
-            self.p.dma_copy(self.banks.tile[:height, t, :width], self.zeros[:, :width].broadcast(0, height),
-                            queue=self.d_queue, wait=self.banks.free.consume(self._units(t, tiles)),
+        for number, bank in enumerate(banks):
+            height, width = len(bank.rows), len(bank.columns)
+            self.p.dma_copy(self.banks.tile[:height, number, :width], self.zeros[:, :width].broadcast(0, height),
+                            queue=self.d_queue, wait=self.banks.free.consume(self._units(number, banks)),
                             update=self.banks.filled.add())
 
     # The way out -------------------------------------------------------------------------------
@@ -272,35 +343,49 @@ class _Gemm:
         results have left on it.
         """
         for name, vector in self.vectors.items():
-            for start, height, count in blocks(rows.size, self.plan.m_tile):
-                t = start // self.plan.m_tile
-                source = vector[ds(rows.start + start, height * count)].split(0, height).permute(1, 0)
+            for tiles, count, _, _ in runs(divide(rows.size, self.plan.m_tile), len, ends_apart=False):
+                t, height = tiles.start // self.plan.m_tile, len(tiles)
+                source = vector[ds(rows.start + tiles.start, height * count)].split(0, height).permute(1, 0)
                 self.p.dma_copy(self.factors[name][:height, t:t + count], source,
                                 queue=self.d_queue, update=self.factors_loaded.add())
 
-    def _drain(self, rows, tiles, columns):
-        """Bring the block from PSUM to device memory."""
-        p, banks = self.p, self.banks
-        for t, (start, height) in enumerate(tiles):
-            result = banks.tile[:height, t, :columns.size]
-            target = self.d[ds(rows.start + start, height), columns]
-            taken = {"wait": banks.filled.consume(), "update": banks.free.add(self._units(t, tiles))}
+    def _drain(self, block, banks):
+        """Bring a block from PSUM to device memory."""
+        p = self.p
+        for number, bank in enumerate(banks):
+            height, width = len(bank.rows), len(bank.columns)
+            result = self.banks.tile[:height, number, :width]
+            target = self.d[ds(block.rows.start + bank.rows.start, height),
+                            ds(block.columns.start + bank.columns.start, width)]
+            taken = {"wait": self.banks.filled.consume(),
+                     "update": self.banks.free.add(self._units(number, banks))}
             if self.epilogue.direct:
                 p.dma_copy(target, result, queue=self.d_queue, **taken)
                 continue
             out = self.out_ring
-            factors = {name: tile[:height, t:t + 1] for name, tile in self.factors.items()}
+            factors = {name: tile[:height, bank.tile:bank.tile + 1] for name, tile in self.factors.items()}
             if self.epilogue.scale not in (None, "row"):
                 factors["scale"] = self.epilogue.scale
             loaded = []
-            if self.vectors and t == 0:
-                loads = len(self.vectors) * len(blocks(rows.size, self.plan.m_tile))
+            if self.vectors and number == 0:
+                loads = len(self.vectors) * len(runs(divide(block.rows.size, self.plan.m_tile), len,
+                                                     ends_apart=False))
                 loaded = [self.factors_loaded.consume(loads)]
             p.activation(
-                out.tile[:height, :columns.size], result, func="relu" if self.epilogue.relu else "copy",
+                out.tile[:height, :width], result, func="relu" if self.epilogue.relu else "copy",
                 saturate=self.epilogue.saturate, **factors,
                 wait=[*loaded, taken["wait"], out.free.consume()],
                 update=[taken["update"], out.filled.add()])
-            p.dma_copy(target, out.tile[:height, :columns.size], queue=self.d_queue,
+            p.dma_copy(target, out.tile[:height, :width], queue=self.d_queue,
                        wait=out.filled.consume(), update=out.free.add())
             out.advance()
+
+
+def _place(part, turn):
+    """Return the index of the ``turn``-th range of equal ones that follow each other from ``part`` on."""
+    return ds(part.start + turn * len(part), len(part))
+
+
+def _common(a, b):
+    """Return what two ranges have in common."""
+    return range(max(a.start, b.start), min(a.stop, b.stop))

@@ -9,7 +9,8 @@ the loops it takes no part in, in which addresses that advance are kept in regis
 * A ring of n slots is n registers that are rotated when it advances; its value is the first of them, from
   which the registers of addresses that also depend on loop indices start.
 
-Assignments are collected until an instruction may see them, so that most of them ride on LOOP and END_LOOP.
+Assignments are collected until an instruction uses one of their registers, so that most of them ride on LOOP
+and END_LOOP and none delays the first instructions.
 """
 
 from dataclasses import dataclass, field
@@ -252,15 +253,19 @@ class _Lowering:
         self.loops.pop()
 
     def _instruction(self, instruction):
-        self._flush()
         fields = instruction.fields
+        used = set()
         for path, register_path, address in _addresses(instruction):
             constant = address.constant + sum(c * self.tensors[s] for s, c in address.terms.items()
                                               if s in self.tensors)
             fields = _with(fields, path, constant)
             variable = _variable_part(address)
             if variable:
-                fields = _with(fields, register_path, self._register(_key(variable, self.loops)))
+                register = self._register(_key(variable, self.loops))
+                used.add(register)
+                fields = _with(fields, register_path, register)
+        if used & {destination for destination, _, _ in self.pending}:
+            self._flush()
         self.stream.append((instruction.opcode, fields))
 
     def _register(self, key):

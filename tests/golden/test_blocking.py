@@ -2,17 +2,30 @@ import itertools
 
 import pytest
 
-from golden.blocking import blocks, plan_gemm, runs
+from golden.blocking import divide, exchanges_operands, marks, plan_gemm, runs
 from hdl.params.core_config import CoreConfig
 
 PRESETS = ["tiny", "small", "edge", "medium", "trn1", "trn2", "trn3"]
 
 
-def test_blocks_and_what_is_left():
-    assert blocks(10, 4) == [(0, 4, 2), (8, 2, 1)]
-    assert blocks(8, 4) == [(0, 4, 2)]
-    assert blocks(3, 4) == [(0, 3, 1)]
-    assert blocks(0, 4) == []
+def test_division_and_what_is_left():
+    assert divide(10, 4) == (range(0, 4), range(4, 8), range(8, 10))
+    assert divide(8, 4) == (range(0, 4), range(4, 8))
+    assert divide(3, 4) == (range(3),)
+    assert divide(0, 4) == ()
+
+
+def test_marks():
+    assert marks("abac") == ([True, True, False, True], [False, True, True, True])
+
+
+def test_operands_are_exchanged_where_the_array_then_needs_less():
+    config = CoreConfig.preset("small")
+    assert exchanges_operands(config, 100, 1)
+    assert exchanges_operands(config, 33, 64)
+    assert not exchanges_operands(config, 1, 100)
+    assert not exchanges_operands(config, 64, 64)
+    assert not exchanges_operands(config, 3, 3)
 
 
 def test_runs():
@@ -68,3 +81,26 @@ def test_a_strip_stays_where_it_fits():
     assert plan_gemm(config, 2048, 2048, 2048, 2, 2).resident
     assert not plan_gemm(config, 2048, 50000, 2048, 2, 2).resident
     assert not plan_gemm(config, 512, 2048, 2048, 2, 2).resident
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_divisions_cover_rows_and_columns(preset):
+    config = CoreConfig.preset(preset)
+    for m, k, n in itertools.product((1, 100, 4096), (1, 77, 5000), (1, 30, 520, 4096)):
+        plan = plan_gemm(config, m, k, n, 2, 2)
+        for parts, whole in ((plan.strips, n), (plan.blocks, m), (plan.closing_blocks, m),
+                             (plan.opening_pieces, len(plan.strips[0])),
+                             (plan.closing_pieces, len(plan.strips[-1]))):
+            assert [i for part in parts for i in part] == list(range(whole))
+            assert all(parts)
+
+
+def test_the_last_block_is_one_tile_unless_its_operands_would_come_too_late():
+    config = CoreConfig.preset("small")
+    plan = plan_gemm(config, 128, 64, 64, 2, 2)
+    assert [len(rows) for rows in plan.blocks] == [32, 32, 32, 32]
+    assert [len(rows) for rows in plan.closing_blocks] == [32, 32, 32, 24, 8]
+    assert [len(columns) for columns in plan.closing_pieces] == [16, 16, 16, 16]
+    narrow = plan_gemm(config, 128, 50000, 16, 2, 2)
+    assert not narrow.resident
+    assert narrow.closing_blocks == narrow.blocks
