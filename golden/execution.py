@@ -1,6 +1,6 @@
 """What each instruction does to SBUF, PSUM and device memory, and the faults that it may raise."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -80,6 +80,8 @@ class _Operand:
         0 and 1 in DRAM.
     inner : bool
         Partitions run faster than offsets.
+    run : int
+        Elements of the innermost dimension if they follow one another, otherwise 1.
     """
 
     space: Space
@@ -90,6 +92,7 @@ class _Operand:
     start: int = 0
     partitions: int = 1
     inner: bool = False
+    run: int = 1
 
     @classmethod
     def of_tensor(cls, space, pattern, registers, fmt, opcode):
@@ -112,7 +115,9 @@ class _Operand:
             _require(_is_aligned(address, pattern["dims"], fmt.bytes) and not inner, opcode)
             # No window reaches into the upper half of the address space: let it be negative there.
             address -= address >> _ADDRESS_BITS - 1 << _ADDRESS_BITS
-            return cls(space, fmt, address, _ADDRESS_BITS, address + _walk_of(pattern))
+            stride, count = pattern["dims"][0].values()
+            return cls(space, fmt, address, _ADDRESS_BITS, address + _walk_of(pattern),
+                       run=count if stride == fmt.bytes else 1)
         parts = chip_base(pattern["base"])
         bits = _CHIP_BITS["offset"]
         offset = _truncate(moved, bits)
@@ -124,6 +129,14 @@ class _Operand:
     def size(self):
         """Elements in all partitions."""
         return self.offsets.size * self.partitions
+
+    def bursts(self, longest):
+        """Address and bytes of the burst that brings each element, none longer than ``longest``."""
+        runs = self.offsets.reshape(-1, self.run)
+        blocks = runs - runs % longest
+        first = np.maximum(blocks, runs[:, :1])
+        last = np.minimum(blocks + (longest - 1), runs[:, -1:] + (self.format.bytes - 1))
+        return first.ravel(), (last - first + 1).ravel()
 
     def positions(self, partition_bytes):
         """Positions in memory: (partitions, offsets), or transposed if ``inner``."""
@@ -198,21 +211,26 @@ class Executor:
 
     def _check_walk(self, opcode, operands, along_partitions=False):
         """Walk patterns together, a read and then a write: fault at the first element that lies outside
-        of its memory, or where one pattern ends before the other."""
+        of its memory or in a burst that does, or where one pattern ends before the other."""
         lengths = [o.size if along_partitions else o.offsets.size for o in operands]
         faults = []
         for operand, write in zip(operands, (False, True), strict=False):
             if operand.space == Space.DRAM:
-                allowed = self._dram.allows(operand.offsets, operand.format.bytes, write=write)
+                places, sizes = operand.bursts(isa.BURST_BEATS * self.config.row_bytes)
+                allowed = self._dram.allows(places, sizes, write=write)
                 code, info = FaultCode.DRAM_WINDOW, int(write)
             else:
+                places = operand.offsets
                 allowed = (operand.offsets >= 0) & (operand.offsets < self._partition_bytes[operand.space])
                 code, info = FaultCode.CHIP_ACCESS, operand.space
             if not allowed.all():
                 first = int(np.argmin(allowed))
                 index = first * operand.partitions if along_partitions and operand.inner else first
-                address = _truncate(int(operand.offsets[first]), operand.address_bits)
+                address = _truncate(int(places[first]), operand.address_bits)
                 faults.append((index, MemoryFault(code, info, address)))
+        if along_partitions:
+            # The end of a copy that writes sees the next element first.
+            faults.reverse()
         index, fault = min(faults, key=lambda found: found[0], default=(0, None))
         if fault is not None and index < min(lengths):
             raise fault
@@ -325,7 +343,9 @@ class Executor:
 
     def _dma_copy(self, fields, registers, access):
         opcode = Opcode.DMA_COPY
-        sides = [_Operand.of_wide(fields, side, registers, opcode) for side in ("src", "dst")]
+        # Its engine computes offsets like addresses.
+        sides = [replace(_Operand.of_wide(fields, side, registers, opcode), address_bits=_ADDRESS_BITS)
+                 for side in ("src", "dst")]
         for side in sides:
             if side.space != Space.DRAM and not self._exists(side):
                 raise MemoryFault(FaultCode.CHIP_ACCESS, side.space, side.base)

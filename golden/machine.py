@@ -116,8 +116,7 @@ class Machine:
     def run(self, image, inputs, *, seed=None):
         """Execute ``image`` and return its :class:`~golden.result.Result`.
 
-        A fault ends the run at once; on hardware other engines may get further.  The address of a
-        DRAM_WINDOW fault is that of the first element outside, on hardware that of its burst.
+        A fault ends the run at once; on hardware other engines may get further.
 
         Parameters
         ----------
@@ -152,8 +151,11 @@ class _Run:
         grains = _grains(instruction for engine in self.engines for instruction in engine.code)
         machine.sbuf.restart(grains[Space.SBUF])
         machine.psum.restart(grains[Space.PSUM])
-        self.dram = DeviceMemory(image.windows, grains[Space.DRAM], machine.memory_type)
-        for address, data in image.memory(inputs):
+        memory = image.memory(inputs)
+        host = [(address, len(data)) for address, data in memory]
+        host += [(tensor.address, tensor.nbytes) for tensor in image.outputs]
+        self.dram = DeviceMemory(image.windows, grains[Space.DRAM], machine.memory_type, host)
+        for address, data in memory:
             self.dram.host_write(address, data)
         self.executor = Executor(self.config, machine.sbuf, machine.psum, self.dram)
 
@@ -187,10 +189,32 @@ class _Run:
         header = self.image.header()
         expected = {"magic": isa.PROGRAM_MAGIC, "isa_version": isa.ISA_VERSION,
                     "config_hash": self.config.hash}
+        checked = sum(field.bits for field in isa.PROGRAM_HEADER if field.name in expected) // 8
+        if not self._can_fetch(self.image.base, checked):
+            return Fault(FaultCode.DRAM_WINDOW, ENGINE_NONE, 0, 0, self.image.base)
         for number, (name, value) in enumerate(expected.items()):
             if header[name] != value:
                 return Fault(FaultCode.ILLEGAL_PROGRAM, ENGINE_NONE, 0, number, self.image.base)
         return None
+
+    def _address(self, engine):
+        """Address of the next instruction."""
+        stream, _ = self.image.streams[engine.number]
+        return stream + engine.pc * isa.instruction_bytes(engine.number)
+
+    def _is_refused(self, engine):
+        """Whether no window permits the burst that begins with the next instruction: bursts begin with the
+        stream and at multiples of their length."""
+        address = self._address(engine)
+        if engine.pc and address % isa.FETCH_BYTES:
+            return False
+        left = (len(engine.code) - engine.pc) * isa.instruction_bytes(engine.number)
+        return not self._can_fetch(address, min(isa.FETCH_BYTES - address % isa.FETCH_BYTES, left))
+
+    def _can_fetch(self, address, length):
+        """Whether a window permits to read the beats that hold ``length`` bytes from ``address`` on."""
+        beats = -(-length // self.config.row_bytes)
+        return self.dram.allows(np.array([address]), beats * self.config.row_bytes, write=False).all()
 
     # Schedule ----------------------------------------------------------------------------------
 
@@ -214,7 +238,7 @@ class _Run:
     def _can_start(self, engine):
         """Whether the waits of the next instruction are satisfied, all of them together."""
         instruction = engine.code[engine.pc] if engine.pc < len(engine.code) else None
-        if instruction is None:
+        if instruction is None or self._is_refused(engine):
             return True
         consumed = dict.fromkeys(range(self.config.semaphores), 0)
         for semaphore, mode, value in (wait.values() for wait in instruction.fields["waits"] if wait["mode"]):
@@ -228,11 +252,8 @@ class _Run:
         if engine.pc == len(engine.code):
             engine.pc = engine.loops[-1][0] - 1
             raise MemoryFault(FaultCode.ILLEGAL_INSTRUCTION, Opcode.LOOP, 0)
-        stream, _ = self.image.streams[engine.number]
-        size = isa.instruction_bytes(engine.number)
-        address = stream + engine.pc * size
-        if not self.dram.allows(np.array([address]), size, write=False).all():
-            raise MemoryFault(FaultCode.DRAM_WINDOW, 0, address)
+        if self._is_refused(engine):
+            raise MemoryFault(FaultCode.DRAM_WINDOW, 0, self._address(engine))
         instruction = engine.code[engine.pc]
         if instruction is None:
             opcode = self.image.instruction(engine.number, engine.pc)[0]

@@ -204,7 +204,7 @@ class Memory:
 
 
 class DeviceMemory:
-    """Device memory, as far as windows cover it.
+    """Device memory, as far as windows cover it or the host uses it.
 
     Parameters
     ----------
@@ -213,18 +213,24 @@ class DeviceMemory:
         See :class:`Memory`.
     memory_type : type
         :class:`Memory`, or a subclass of it that looks on.
+    host : sequence of (int, int)
+        Address and length of what the host reads and writes.
     """
 
-    def __init__(self, windows, grain, memory_type=Memory):
+    def __init__(self, windows, grain, memory_type=Memory, host=()):
         self.windows = windows
         self._segments = []
-        for base, limit in _union((w.base, w.limit) for w in windows):
+        ranges = [*((w.base, w.limit) for w in windows), *((address, address + size) for address, size in host)]
+        for base, limit in _union(ranges):
             base -= base % _WORD_BYTES
             writable = any(w.write and w.base < limit and base < w.limit for w in windows)
             self._segments.append(memory_type("DRAM", limit - base, base=base, grain=grain, tracked=writable))
 
     def allows(self, addresses, size, *, write):
-        """Return, for each of ``addresses``, whether one window permits an access of ``size`` bytes there."""
+        """Return, for each of ``addresses``, whether one window permits an access of ``size`` bytes there.
+
+        ``size`` is a number, or an array of one for each.
+        """
         allowed = np.zeros(addresses.shape, bool)
         for window in self.windows:
             if window.write if write else window.read:
@@ -236,7 +242,7 @@ class DeviceMemory:
         return "DRAM", None, int(addresses.min()), int(addresses.max())
 
     def host_write(self, address, data):
-        """Write ``data``, all inside one window, before the program starts."""
+        """Write ``data`` before the program starts."""
         if data:
             segment = self._segment(address)
             segment.host_write(address - segment.base, data)
@@ -252,7 +258,7 @@ class DeviceMemory:
         for segment in self._segments:
             if 0 <= address - segment.base < len(segment.bytes):
                 return segment
-        raise ValueError(f"address must lie in a window of the image, not at {address:#x}")
+        raise ValueError(f"address must lie in a window of the image or in a tensor, not at {address:#x}")
 
     def _parts(self, addresses):
         """Yield (segment, selection of the addresses that lie in it)."""

@@ -60,9 +60,12 @@ class FaultCase:
     modelled: bool = True
 
 
-def small_program(config, dtype):
-    """Return an image in which every engine has work: ``y = w^T x`` by DMA, array and activation."""
-    program = Program(config)
+def small_program(config, dtype, **options):
+    """Return an image in which every engine has work: ``y = w^T x`` by DMA, array and activation.
+
+    ``options`` are those of :class:`~golden.program.Program`.
+    """
+    program = Program(config, **options)
     full, summed, evacuated = (program.semaphore(name) for name in ("full", "summed", "evacuated"))
     x = program.dram_tensor("x", (config.rows, COLUMNS), dtype, "input")
     w = program.dram_tensor("w", (config.rows, config.cols), dtype, "input")

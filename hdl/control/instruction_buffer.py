@@ -19,8 +19,6 @@ AHEAD_BYTES = {64: 1024, 128: 512}
 """How far to fetch ahead, by instruction size.  At the doorbell every byte here delays the first operands;
 later it must cover the latency of the device memory at the rate at which an engine may take instructions
 (a matmul can be 16 cycles long, a copy is longer)."""
-BURST_BYTES = 128
-"""Bursts end at multiples of this, and so never cross 4 KiB."""
 MARGIN_BYTES = 512
 """Part of the buffer that fetching ahead may use even inside a loop that fills the rest."""
 
@@ -101,7 +99,7 @@ class InstructionBuffer(wiring.Component):
         beat_bits = PC_BITS + exact_log2(max(1, self.size // row_bytes))
         capacity = BUFFER_BYTES // row_bytes
         ahead = AHEAD_BYTES[self.size] // row_bytes
-        chunk = BURST_BYTES // row_bytes
+        chunk = isa.FETCH_BYTES // row_bytes   # Bursts end at multiples, and so never cross 4 KiB.
 
         def to_beat(instruction):
             """First beat of an instruction."""

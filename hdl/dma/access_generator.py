@@ -11,11 +11,10 @@ from hdl.dma.lanes import SIZES
 from hdl.engine.address_generator import AddressGenerator, dims_layout
 from hdl.params import isa
 
-__all__ = ["AccessGenerator", "BURST_BEATS", "PAGE_BYTES", "ADDRESS_BITS", "burst_bytes", "job_layout",
+__all__ = ["AccessGenerator", "PAGE_BYTES", "ADDRESS_BITS", "burst_bytes", "job_layout",
            "access_layout", "first_lane", "partition_mask"]
 
 ADDRESS_BITS, STRIDE_BITS, COUNT_BITS = 64, 32, 32
-BURST_BEATS = 16
 PAGE_BYTES = 4096
 """A burst never crosses a multiple of it (AXI4)."""
 SPACE_BITS = (max(isa.Space)).bit_length()
@@ -26,7 +25,7 @@ RUN_BITS = COUNT_BITS + max(SIZES)
 
 def burst_bytes(config):
     """Return the bytes of the longest burst."""
-    return min(BURST_BEATS * config.row_bytes, PAGE_BYTES)
+    return min(isa.BURST_BEATS * config.row_bytes, PAGE_BYTES)
 
 
 def job_layout():

@@ -8,7 +8,7 @@ from amaranth.utils import exact_log2
 from hdl.bus.axi import MasterSignature, Response, burst_layout, write_layout
 from hdl.common.queue import Queue
 from hdl.control.ports import windows_layout
-from hdl.dma.access_generator import (ADDRESS_BITS, BURST_BEATS, AccessGenerator, access_layout,
+from hdl.dma.access_generator import (ADDRESS_BITS, AccessGenerator, access_layout,
                                       first_lane, job_layout, partition_mask)
 from hdl.dma.byte_queue import TakeSignature, byte_mask
 from hdl.dma.cause import access_cause, cause_layout
@@ -20,7 +20,7 @@ __all__ = ["Writer", "BURSTS_IN_FLIGHT"]
 
 BURSTS_IN_FLIGHT = 128
 """Bursts of one engine that may be unanswered."""
-BEATS_WAITING = 2 * BURST_BEATS
+BEATS_WAITING = 2 * isa.BURST_BEATS
 """W beats that may wait for the bus: one whole burst while the next one gathers."""
 ADDRESSES_WAITING = 8
 

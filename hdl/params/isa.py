@@ -18,8 +18,8 @@ __all__ = ["ISA_VERSION", "EngineId", "Opcode", "Space", "Function", "ScaleMode"
            "WaitMode", "UpdateMode", "FaultCode", "Field", "HEADER", "TENSOR_PATTERN",
            "WIDE_PATTERN", "CHIP_BASE", "INSTRUCTIONS", "CONTROL_OPCODES", "instruction_bytes",
            "layout_bits", "NUM_WAITS", "NUM_UPDATES", "NUM_DIMS", "NUM_REGISTERS", "NUM_SETS", "LOOP_DEPTH",
-           "SEMAPHORE_MAX", "PROGRAM_MAGIC", "PROGRAM_HEADER", "PROGRAM_HEADER_BYTES",
-           "STREAM_ENTRY", "STREAM_ENTRY_BYTES"]
+           "SEMAPHORE_MAX", "BURST_BEATS", "FETCH_BYTES", "PROGRAM_MAGIC", "PROGRAM_HEADER",
+           "PROGRAM_HEADER_BYTES", "STREAM_ENTRY", "STREAM_ENTRY_BYTES"]
 
 NUM_WAITS = 2
 NUM_UPDATES = 2
@@ -31,6 +31,10 @@ NUM_SETS = 4
 LOOP_DEPTH = 4
 """Loops that may be open at once in one stream."""
 SEMAPHORE_MAX = 255
+BURST_BEATS = 16
+"""Copies read and write bytes that follow one another in bursts that end at multiples of so many beats."""
+FETCH_BYTES = 128
+"""Instructions are fetched in bursts that end at multiples of this."""
 
 
 class EngineId(IntEnum):
@@ -127,9 +131,11 @@ class FaultCode(IntEnum):
     ILLEGAL_INSTRUCTION = 2
     """Unknown opcode, reserved or out-of-range field, unaligned element; ``info``: opcode."""
     CHIP_ACCESS = 3
-    """Access outside SBUF or PSUM; ``address``: byte offset, ``info``: :class:`Space`."""
+    """Access outside SBUF or PSUM; ``address``: byte offset, in DMA engines of 64 bits, otherwise of as many as
+    its field has; ``info``: :class:`Space`."""
     DRAM_WINDOW = 4
-    """Access outside the allowed windows; ``address``; ``info``: 0 read, 1 write."""
+    """A burst that no single window allows as a whole (:data:`BURST_BEATS`, :data:`FETCH_BYTES`); ``address``
+    of the burst, as for an error response; ``info``: 0 read, 1 write."""
     AXI_READ = 5
     """Error response on R; ``address`` of the burst; ``info``: response."""
     AXI_WRITE = 6

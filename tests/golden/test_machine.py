@@ -16,7 +16,7 @@ from golden.program import Program, ds
 from golden.result import ENGINE_NONE, WAIT
 from hdl.params import isa
 from hdl.params.core_config import CoreConfig
-from hdl.params.isa import FaultCode, Opcode, Space
+from hdl.params.isa import BURST_BEATS, FaultCode, Opcode, Space
 
 TENSOR, ACTIVATION, DMA0, DMA1 = 0, 1, 3, 4
 
@@ -468,6 +468,7 @@ FAULTS = {
     "copy partition inner in dram": (DMA0, 1, scalar(src_partition_inner=1), ILLEGAL, Opcode.DMA_COPY, 0),
     "copy past the last partition": (DMA0, 1, wide("dst", start=1, offset=64), CHIP, Space.SBUF, 64),
     "copy outside": (DMA0, 1, wide("dst", stride=2048), CHIP, Space.SBUF, 4096),
+    "copy before": (DMA0, 1, wide("dst", stride=-2048), CHIP, Space.SBUF, (1 << 64) - 2048),
     "copy shorter": (DMA0, 1, wide("dst", count=3), SIZE, Opcode.DMA_COPY, 0),
     "copy empty": (DMA0, 1, wide("dst", count=0), SIZE, Opcode.DMA_COPY, 0),
 }
@@ -487,7 +488,9 @@ def test_windows(image, side, info):
     tensor = image.tensors["a" if side == "src" else "d"]
     end = tensor.address + tensor.nbytes
     top = 1 << 64
-    for base, first in ((end, end), (end - 4, end), (0, 0), (top >> 1, top >> 1), (top - 4, top - 4)):
+    # The end of a is in the middle of a burst, which is refused as a whole; that of d is where bursts end.
+    across = end - 4 if side == "src" else end
+    for base, first in ((end, end), (end - 4, across), (0, 0), (top >> 1, top >> 1), (top - 4, top - 4)):
         broken = patched(image, engine, pc, lambda f, base=base: f[side].update(base=base))
         assert run(broken, {"a": np.ones((4, 8))}).fault == (FaultCode.DRAM_WINDOW, engine, pc, info, first)
 
@@ -506,17 +509,59 @@ def test_windows_have_permissions(image):
     assert run(closed, inputs).fault[3:] == (0, address)
 
 
+def test_windows_and_fetch(image):
+    """Header and instructions come in bursts of their own; the index is that of a burst's first instruction."""
+    inputs, (program, *others) = {"a": np.ones((4, 8))}, image.windows
+    address, count = image.streams[TENSOR]
+    assert count > 2
+    for limit, fault in ((image.base + 15, (ENGINE_NONE, 0, 0, image.base)),
+                         (address + 2 * 64, (TENSOR, 2, 0, address + 2 * 64)),
+                         (address + 2 * 64 - 1, (TENSOR, 0, 0, address))):
+        windows = [replace(program, limit=limit), *others]
+        if limit > address:   # The streams of the other engines come later.
+            windows.append(Window(address + count * 64, program.limit, read=True, write=False))
+        assert run(replace(image, windows=tuple(windows)), inputs).fault == (FaultCode.DRAM_WINDOW, *fault)
+
+
+def test_an_instruction_that_cannot_be_fetched_waits_for_nothing(image):
+    """No semaphore has to let it start: dma1 stores last, but its stream is what is refused."""
+    address, _ = image.streams[DMA1]
+    program, *others = image.windows
+    parts = (Window(program.base, address, read=True, write=False), *others)
+    if address + 128 < program.limit:
+        parts += (Window(address + 128, program.limit, read=True, write=False),)
+    for seed in range(3):
+        fault = run(replace(image, windows=parts), {"a": np.ones((4, 8))}, seed=seed).fault
+        assert fault[:3] == (FaultCode.DRAM_WINDOW, DMA1, 0)
+
+
+def test_of_both_ends_of_a_copy_the_one_that_writes_is_reported(image):
+    """It looks at the next element before that arrives."""
+    def outside(fields):
+        fields["src"]["base"] = 0
+        wide("dst", offset=4096)(fields)
+    assert run(patched(image, DMA0, 1, outside), {"a": np.ones((4, 8))}).fault[:4] == (
+        FaultCode.CHIP_ACCESS, DMA0, 1, Space.SBUF)
+
+
 def test_copies_may_span_windows(p):
-    """An access needs one window that permits it, a copy does not."""
-    a = p.dram_tensor("a", (1, 8), "bf16", "input")
-    d = p.dram_tensor("d", (1, 8), "bf16", "output")
+    """A burst needs one window that permits it, a copy does not."""
+    a = p.dram_tensor("a", (1, 128), "bf16", "input")
+    d = p.dram_tensor("d", (1, 128), "bf16", "output")
     p.dma_copy(d, a)
     image = p.build()
     program, reads, writes = image.windows
-    parts = (program, *(Window(w.base + 8 * half, w.base + 8 * half + 8, w.read, w.write)
-                        for w in (reads, writes) for half in (0, 1)))
-    result = run(replace(image, windows=parts), {"a": np.arange(8.0)[None]})
-    assert result.outputs["d"].tolist() == [list(range(8))]
+
+    def split_at(place):
+        return replace(image, windows=(program, *(
+            Window(w.base + start, w.base + end, w.read, w.write)
+            for w in (reads, writes) for start, end in ((0, place), (place, 256)))))
+    burst = BURST_BEATS * image.config.row_bytes
+    assert 2 * burst == 256
+    inputs = {"a": np.arange(128.0)[None]}
+    assert run(split_at(burst), inputs).outputs["d"].tolist() == [list(range(128))]
+    assert run(split_at(burst - 8), inputs).fault == (FaultCode.DRAM_WINDOW, DMA0, 0, 1, writes.base)
+    assert run(split_at(burst + 8), inputs).fault == (FaultCode.DRAM_WINDOW, DMA0, 0, 1, writes.base + burst)
 
 
 def test_illegal_bytes(image):

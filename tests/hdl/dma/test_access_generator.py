@@ -7,9 +7,9 @@ import pytest
 from amaranth.back import rtlil
 from amaranth.sim import Simulator
 
-from hdl.dma.access_generator import BURST_BEATS, AccessGenerator
+from hdl.dma.access_generator import AccessGenerator
 from hdl.params.core_config import CoreConfig
-from hdl.params.isa import NUM_DIMS, Space
+from hdl.params.isa import BURST_BEATS, NUM_DIMS, Space
 
 TINY = CoreConfig.preset("tiny")
 WINDOW = 0x1000, 0x7000

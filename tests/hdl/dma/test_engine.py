@@ -11,10 +11,9 @@ import pytest
 from amaranth.back import rtlil
 
 from hdl.control.ports import EngineState
-from hdl.dma.access_generator import BURST_BEATS
 from hdl.dma.engine import COPIES_IN_FLIGHT, DmaEngine
 from hdl.params.core_config import CoreConfig
-from hdl.params.isa import FaultCode, Opcode
+from hdl.params.isa import BURST_BEATS, FaultCode, Opcode
 from tests.hdl.dma.models import DMA, DRAM, FIRST_PC, PSUM, SBUF, Copy, EngineBench, Side
 from tests.hdl.dma.patterns import random_copy
 
