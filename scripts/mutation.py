@@ -7,6 +7,7 @@ check; what is not proven equivalent counts against the score.
 
 import hashlib
 import json
+import os
 import time
 from dataclasses import dataclass
 from functools import cache, partial
@@ -37,20 +38,23 @@ TOTAL, MINIMUM = 400, 40
 """Faults over all classes in proportion to their cells, and of each at least."""
 ARITHMETIC_MINIMUM = 150
 """Of each arithmetic unit, where a fault costs little and one in a hundred may survive."""
-QUICK = 16
+QUICK = 40
 """Trials that come before the first question to the equivalence check."""
+PROCESSES = os.cpu_count()
+"""At once."""
 CI_CONTROL = 5
 """Faults of a class of control that fit into CI."""
 ARITHMETIC_TARGET, CONTROL_TARGET = 0.99, 0.95
 """Share of the faults not proven equivalent that must be killed."""
 LARGEST_SURROUNDING = 700
 """Cells, those of all instances."""
-SECONDS = 40
-"""For each question to the equivalence check: several times what the slowest needs on a busy machine."""
+SECONDS = 15
+"""For each question to the equivalence check: a few times what the slowest needs."""
 
-CONFIG = CoreConfig(name="mutation", rows=2, cols=5, formats=("bfloat16", "float8_e4m3"), sbuf_bytes=2048,
-                    sbuf_banks=4, psum_banks=4, psum_bank_bytes=256, axi_data_width=64)
-"""Small, but with more than one row, group of columns, bank, format and DMA engine."""
+CONFIG = CoreConfig(name="mutation", rows=3, cols=5, formats=("bfloat16", "float16", "float8_e4m3"),
+                    sbuf_bytes=2048, sbuf_banks=4, psum_banks=4, psum_bank_bytes=256, axi_data_width=64)
+"""Small, but with more than one group of columns, bank, format and DMA engine, and so many rows that sums of
+products reach a row."""
 
 CONTROL = {
     "array control": ("*_array", "*_array_row", "*_processing_element", "*_tensor_engine", "*_tensor_engine_*"),
@@ -273,26 +277,29 @@ class ControlCheck:
         if self.sample:
             mutants = [mutants[i * len(mutants) // self.sample] for i in range(self.sample)]
         trials = core.expectations(lambda fraction: progress(0.1 * fraction))
-        # Most die at once.  Of those that do not, many are equivalent, which is mostly cheaper to show than to
-        # simulate; what takes longer to show comes last.
+        # Most die at once.  Of those that do not, many are equivalent, which is mostly cheaper to show in their
+        # own module than to simulate; what takes longer to show comes last.
         left = self._campaign(core, trials[:QUICK], mutants, lambda part: progress(0.1 + 0.2 * part))
-        proven, left = self._prove(core, left, QUESTIONS[:1], lambda part: progress(0.3 + 0.1 * part))
+        proven, left = self._prove(core, left, lambda part: progress(0.3 + 0.1 * part),
+                                   questions=QUESTIONS[:1], surroundings=1)
         left = self._campaign(core, trials[QUICK:], left, lambda part: progress(0.4 + 0.4 * part))
-        more, left = self._prove(core, left, QUESTIONS[1:], lambda part: progress(0.8 + 0.2 * part))
+        more, left = self._prove(core, left, lambda part: progress(0.8 + 0.2 * part))
         return _row(self.name, mutants, left, proven | more, CONTROL_TARGET, start)
 
-    def _prove(self, core, mutants, questions, progress):
+    def _prove(self, core, mutants, progress, **options):
         """Return what is proven by number, and the mutants of which nothing is."""
         cells = _cells(core.design)
         proven = prove_equivalent(
             core.design, core.modules, cells, mutants,
             whole=[module for module in cells if flat_cells(module, cells) < LARGEST_SURROUNDING],
-            seconds=self.seconds, questions=questions, progress=lambda done: progress(done / len(mutants)))
+            seconds=self.seconds, processes=PROCESSES, progress=lambda done: progress(done / len(mutants)),
+            **options)
         return proven, [mutant for mutant in mutants if mutant.number not in proven]
 
     def _campaign(self, core, trials, mutants, progress):
         """Return the mutants that pass all trials."""
         verdicts = run_campaign(partial(RtlModel, core.directory), trials, [mutant.number for mutant in mutants],
+                                processes=PROCESSES,
                                 progress=lambda done: progress(done / len(mutants)))
         return [mutant for mutant in mutants if verdicts[mutant.number] is None]
 

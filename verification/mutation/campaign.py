@@ -1,10 +1,11 @@
-"""Runs trials on mutants of a core in a process of its own, which a mutant may bring down."""
+"""Runs trials on mutants of a core in processes of their own, which a mutant may bring down."""
 
 import json
 import pickle
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,7 +28,7 @@ class Verdict:
     reason: str
 
 
-def run_campaign(make_model, expectations, mutants, *, progress=None):
+def run_campaign(make_model, expectations, mutants, *, processes=1, progress=None):
     """Run every mutant through trials until it fails one.
 
     Parameters
@@ -38,6 +39,8 @@ def run_campaign(make_model, expectations, mutants, *, progress=None):
     expectations : list of Expectation
         In running order: best those first that are short and that many mutants fail.
     mutants : iterable of int
+    processes : int
+        Among which the mutants are shared.
     progress : callable or None
         Called with the number of mutants done.
 
@@ -51,8 +54,24 @@ def run_campaign(make_model, expectations, mutants, *, progress=None):
     CampaignError
         The process breaks down before the first mutant.
     """
-    verdicts, left = {}, list(mutants)
-    total = len(left)
+    mutants, done = list(mutants), [0] * processes
+
+    def run(share):
+        def count(number):
+            done[share] = number
+            if progress:
+                progress(sum(done))
+        return _run_share(make_model, expectations, mutants[share::processes], count)
+    verdicts = {}
+    with ThreadPoolExecutor(processes) as pool:
+        for found in pool.map(run, range(processes)):
+            verdicts |= found
+    return verdicts
+
+
+def _run_share(make_model, expectations, left, progress):
+    """Run the mutants ``left`` in one process after the other."""
+    verdicts, total = {}, len(left)
     with tempfile.TemporaryDirectory(prefix="trncore-mutation-") as scratch:
         request = Path(scratch) / "request.pickle"
         while left:
@@ -65,8 +84,7 @@ def run_campaign(make_model, expectations, mutants, *, progress=None):
                         mutant, trial, reason = json.loads(line.removeprefix(MARK))
                         verdicts[mutant] = trial and Verdict(trial, reason)
                         left.remove(mutant)
-                        if progress:
-                            progress(total - len(left))
+                        progress(total - len(left))
                     elif line.startswith(MARK):
                         ready = True
                     else:

@@ -13,6 +13,7 @@ Only a proof counts; out of time is no answer.
 """
 
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from verification.mutation.mutants import START_AT_ZERO, enclosing
@@ -33,7 +34,7 @@ _GRACE = 5
 
 
 def prove_equivalent(design, modules, cells, mutants, *, whole=(), seconds=60, latency=None, questions=QUESTIONS,
-                     progress=None):
+                     surroundings=None, processes=1, progress=None):
     """Return ``{mutant: what was proven}`` for those mutants that are equivalent to the design.
 
     Parameters
@@ -52,6 +53,10 @@ def prove_equivalent(design, modules, cells, mutants, *, whole=(), seconds=60, l
         Of the top module, if it is a pipeline.
     questions : sequence of str
         Those of :data:`QUESTIONS` to ask, the cheap one first.
+    surroundings : int or None
+        In how many of a mutant's surroundings, from its own module on; ``None``: in all.
+    processes : int
+        ABCs at once.
     progress : callable or None
         Called with the number of mutants done.
 
@@ -62,7 +67,8 @@ def prove_equivalent(design, modules, cells, mutants, *, whole=(), seconds=60, l
     """
     proven = {}
     with design.directory() as directory:
-        pairs = [(mutant, root) for mutant in mutants for root in _roots(mutant, design, cells, whole)]
+        around = {mutant: _roots(mutant, design, cells, whole)[:surroundings] for mutant in mutants}
+        pairs = [(mutant, root) for mutant, found in around.items() for root in found]
         roots = {root: f"{index}" for index, root in enumerate(dict.fromkeys(root for _, root in pairs))}
         script = [*design.read(modules), "design -save base"]
         for root, name in roots.items():
@@ -73,17 +79,21 @@ def prove_equivalent(design, modules, cells, mutants, *, whole=(), seconds=60, l
             script += _netlist(root, roots[root], mutant.number, mutant)
         run_yosys("\n".join(script), directory)
         abc = find_abc()
-        done = set()
-        for mutant, root in pairs:
-            if mutant.number not in proven:
+
+        def ask(mutant):
+            for root in around[mutant]:
                 files = (f"{who}-{roots[root]}.aig" for who in ("gold", mutant.number))
                 how = _compare(abc, directory, *files, seconds, questions,
                                latency if root == _Root(design.top, None) else None)
                 if how:
-                    proven[mutant.number] = f"{how} in {root.module}"
-            done.add(mutant.number)
-            if progress:
-                progress(len(done))
+                    return f"{how} in {root.module}"
+            return None
+        with ThreadPoolExecutor(processes) as pool:
+            for number, (mutant, how) in enumerate(zip(mutants, pool.map(ask, mutants), strict=True), 1):
+                if how:
+                    proven[mutant.number] = how
+                if progress:
+                    progress(number)
     return proven
 
 

@@ -9,8 +9,9 @@ ordered, shows in them.
 
 from dataclasses import dataclass, replace
 
-from verification.env.host import soft_reset
-from verification.env.job import Job
+from verification.env.csr_master import Read
+from verification.env.host import read_fault, read_outcome, soft_reset
+from verification.env.job import Job, Outcome
 from verification.env.options import Options
 from verification.faults import check_clean, check_sticky
 from verification.register_checks import check_registers
@@ -25,18 +26,36 @@ def _observed(outcome, prefix=""):
             **{prefix + name: getattr(outcome, name) for name in _RESULTS}}
 
 
+def _read_fault(registers, *, doorbell, interrupt):
+    """Script: like :func:`~verification.env.host.read_outcome`, but nothing except the fault."""
+    fault = yield from read_fault(registers)
+    return Outcome(cycles=interrupt - doorbell, core_cycles=0, counters={}, semaphores=[], fault=fault, waiting={},
+                   dump=[], trace=[])
+
+
+def _places(registers):
+    """Script: return where every engine stands."""
+    places = []
+    for number in registers.engines.values():
+        for name in ("STATE", "PC"):
+            places.append((yield Read(registers.engine(number, name))))
+    return places
+
+
 @dataclass(frozen=True)
 class ProgramTrial:
-    """A program from the hardware reset to its interrupt."""
+    """A program from the hardware reset to its interrupt; a ``brief`` one reads few registers afterwards."""
 
     name: str
     job: Job
+    brief: bool = False
 
     def observe(self, model, mutant):
         """Return ``(what is observed, cycles)``."""
         with model.simulation(self.job, mutant=mutant) as simulation:
-            outcome = simulation.outcome()
-            return {**_observed(outcome), "trace": outcome.trace}, simulation.cycle
+            outcome = simulation.outcome(_read_fault if self.brief else read_outcome)
+            places = simulation.play(_places(simulation.registers))
+            return {**_observed(outcome), "places": places, "trace": outcome.trace}, simulation.cycle
 
     def within(self, cycles):
         """Return the trial with a limit of cycles."""

@@ -222,10 +222,11 @@ class Simulation:
         """Let memory answer everything from now on, without errors."""
         self._call("heal")
 
-    def outcome(self):
-        """Run the job and return its :class:`~verification.env.job.Outcome`."""
+    def outcome(self, read=read_outcome):
+        """Run the job and return its :class:`~verification.env.job.Outcome`, but for memory and trace what the
+        script ``read`` returns."""
         doorbell, interrupt = self.play(run_job(self.registers, self._job))
-        outcome = self.play(read_outcome(self.registers, doorbell=doorbell, interrupt=interrupt))
+        outcome = self.play(read(self.registers, doorbell=doorbell, interrupt=interrupt))
         return replace(outcome, dump=self._dump, trace=self._trace(doorbell))
 
     def play(self, script):
