@@ -1,0 +1,74 @@
+"""Constants of a chip generation: what a real system reaches of the rates that the model computes with.
+
+The values of the project are in ``data/calibration.toml``: fitted by ``trncore scale validate --fit`` on the
+rows with odd number of the published measurements, a handful per generation, and one software overhead per
+family of measurements.
+"""
+
+from dataclasses import dataclass, fields, replace
+
+from scripts.scale import DATA
+from scripts.scale.tables import number, read_toml
+
+__all__ = ["CALIBRATION_FILE", "Calibration", "carried_over", "load_calibration"]
+
+CALIBRATION_FILE = DATA / "calibration.toml"
+_CARRIED = {"neuroncore-v3": "neuroncore-v2", "neuroncore-v4": "neuroncore-v2", "tpu-v4": "tpu-v5p",
+            "tpu-v7x": "tpu-v6e", "mi210": "a100"}
+"""Generation without measurements to fit on -> the one whose constants it takes."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Constants of a generation.
+
+    Attributes
+    ----------
+    matrix, vector, memory, short_rows, link : float
+        Reached fraction of the rate of arrays, vector units, memory, memory in short rows (the KV cache),
+        links.
+    launch : float
+        Seconds that an operator costs on top, whatever its size.
+    collective : float
+        Seconds that a collective costs on top of its hops.
+    software : float
+        Factor of the whole: what the software of a family of runs adds.
+    """
+
+    matrix: float = 0.8
+    vector: float = 0.8
+    memory: float = 0.8
+    short_rows: float = 0.4
+    link: float = 0.8
+    launch: float = 5e-6
+    collective: float = 20e-6
+    software: float = 1.0
+
+    def with_software(self, factor):
+        """Return the constants with another software overhead."""
+        return replace(self, software=factor)
+
+
+def carried_over(generation):
+    """Return the generation whose constants ``generation`` uses: its own, or the one they come from."""
+    return _CARRIED.get(generation, generation)
+
+
+def load_calibration(generation, family=None, path=CALIBRATION_FILE):
+    """Return the constants of a generation, with the software overhead of a family of measurements.
+
+    Without ``family``, or with an unknown one, the overhead is 1.
+
+    Raises
+    ------
+    ValueError
+        A field is missing or not positive, or the generation has no constants.
+    """
+    table = read_toml(path)
+    name = carried_over(generation)
+    constants = table.get("generations", {}).get(name)
+    if constants is None:
+        return Calibration()
+    values = {f.name: number(f"{path.name}, {name}", constants, f.name) for f in fields(Calibration)
+              if f.name != "software"}
+    return Calibration(**values, software=table.get("software", {}).get(family, 1.0))

@@ -1,0 +1,197 @@
+"""Time of a training step: forward and backward pass, pipeline, every collective, optimizer.
+
+Split in two, so that a fit of calibration constants costs little: :class:`TrainingProfile` counts work and
+volumes once, :meth:`TrainingProfile.step` applies constants.  All numbers may be arrays over configurations.
+
+Pipeline (Narayanan et al. 2021, arXiv 2104.04473): ``m`` microbatches take ``m`` times the slowest stage, and the
+bubble is ``(p - 1) / v`` times the average stage.  Collectives are exposed unless the plan says that they are cut
+up behind products (``overlap_tp``) or sent behind the backward pass (``overlap_dp``), in which case what the
+computation beside them does not cover is exposed.  With ZeRO-3 the weights of a layer are gathered while the
+layer before computes.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scripts.scale.collectives import collective_time, point_to_point_time
+from scripts.scale.memory import rank_parameters
+from scripts.scale.network import stages
+from scripts.scale.operators import attention_work, head_work, layer_work, optimizer_work
+
+__all__ = ["StepTime", "TrainingProfile"]
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """Seconds of a step, by item.
+
+    Attributes
+    ----------
+    items : dict
+        Name -> seconds: matrix, vector, memory, each collective that is exposed, bubble, optimizer,
+        software.
+    hidden : dict
+        Name -> seconds of communication that computation covers.
+    """
+
+    items: dict
+    hidden: dict
+
+    @property
+    def total(self):
+        """Seconds of the step."""
+        return sum(self.items.values())
+
+
+class TrainingProfile:
+    """What does not depend on calibration constants.
+
+    Parameters
+    ----------
+    system : System
+    device : Device
+    model : Model
+    plan : Plan
+    dtype : str or array of str
+        ``"bf16"``, ``"fp16"``, ``"fp8"`` or ``"fp32"``.
+    """
+
+    def __init__(self, system, device, model, plan, dtype="bf16"):
+        self.system, self.device, self.model, self.plan = system, device, model, plan
+        passes = device.passes(dtype)
+        self.element = np.where(passes > 1, 4, 2)
+        shared = dict(passes=passes)
+        self.forward = layer_work(model, plan, device, **shared)
+        self.backward = layer_work(model, plan, device, backward=True, **shared)
+        mixed = np.any(np.asarray(model.experts) > 0) and np.any(np.asarray(model.dense_layers) > 0)
+        self.dense = [layer_work(model, plan, device, backward=b, experts=False, **shared)
+                      for b in (False, True)] if mixed else None
+        self.attention = attention_work(model, plan, device)
+        self.head = [head_work(model, plan, device, backward=b, **shared) for b in (False, True)]
+        self.parameters = sum(rank_parameters(model, plan))
+        dp = np.asarray(plan.dp) * plan.cp
+        owned = np.where(np.asarray(plan.zero) >= 1, self.parameters / dp, self.parameters)
+        self.optimizer = optimizer_work(device, owned)
+        t, c, e = (np.asarray(x) for x in (plan.tp, plan.cp, plan.ep))
+        self.groups = {
+            "tp": stages(system, device, t, 1),
+            "cp": stages(system, device, c, t),
+            "ep": stages(system, device, e, t * c),
+            "dp": stages(system, device, dp, t),
+            "pp": stages(system, device, plan.pp, t * dp),
+        }
+        self.hidden_bytes = plan.tokens * model.hidden * self.element
+
+    def _layer(self, calibration, backward):
+        """Return seconds of an average layer, forward or backward."""
+        plain = (self.backward if backward else self.forward).time(calibration)
+        if self.dense is None:
+            return plain
+        share = np.asarray(self.model.dense_layers) / self.model.layers
+        return plain * (1 - share) + self.dense[backward].time(calibration) * share
+
+    def _communication(self, calibration):
+        """Return exposed-if-nothing-helps seconds of a layer's collectives: name -> (forward, backward)."""
+        model, plan, groups = self.model, self.plan, self.groups
+        recompute = np.asarray(plan.recompute) == 2
+        parallel = np.where(np.asarray(plan.sequence_parallel, bool),
+                            collective_time("all_gather", self.hidden_bytes, groups["tp"], calibration)
+                            + collective_time("reduce_scatter", self.hidden_bytes, groups["tp"], calibration),
+                            collective_time("all_reduce", self.hidden_bytes, groups["tp"], calibration))
+        kv = plan.tokens * model.kv_elements / np.minimum(plan.tp, model.kv_heads) * self.element
+        ring = (np.asarray(plan.cp) - 1) * point_to_point_time(kv, groups["cp"], calibration)
+        sent = np.where(np.asarray(model.experts) > 0, self.hidden_bytes * model.experts_per_token, 0.0)
+        shuffle = 2 * collective_time("all_to_all", sent, groups["ep"], calibration)
+        shuffle = shuffle * np.where(np.asarray(model.experts) > 0, model.expert_layers / model.layers, 0.0)
+        return {"tensor parallel": (2 * parallel, (2 + 2 * recompute) * parallel),
+                "context parallel": (ring, 2 * ring),
+                "expert parallel": (shuffle, (1 + recompute) * shuffle)}
+
+    def step(self, calibration):
+        """Return the StepTime with ``calibration``."""
+        model, plan, groups = self.model, self.plan, self.groups
+        recompute = np.asarray(plan.recompute)
+        forward, backward = self._layer(calibration, 0), self._layer(calibration, 1)
+        flash = np.asarray(plan.flash, bool)
+        again = np.where(recompute == 2, forward,
+                         np.where((recompute == 1) & ~flash, self.attention.time(calibration), 0.0))
+        communication = self._communication(calibration)
+        # Chunks of a transfer go behind chunks of the product beside it; the first has nothing to hide behind.
+        overlap = np.asarray(plan.overlap_tp, bool)
+        exposed, hidden = {}, {}
+        for name, (f, b) in communication.items():
+            hides = overlap if name == "tensor parallel" else np.asarray(name == "context parallel")
+            first = np.asarray(plan.tp if name == "tensor parallel" else np.inf)
+            f_left = np.where(hides, np.maximum(f - forward, f / first), f)
+            b_left = np.where(hides, np.maximum(b - backward, b / first), b)
+            exposed[name], hidden[name] = f_left + b_left, f + b - f_left - b_left
+
+        layers = np.asarray(model.layers, float)
+        pp, vpp, m = np.asarray(plan.pp), np.asarray(plan.vpp), plan.microbatches
+        stage = np.ceil(layers / pp)
+        head = sum(work.time(calibration) for work in self.head)
+        per_layer = forward + backward + again + sum(exposed.values())
+        # The last stage has the vocabulary; uneven layers are placed so that it has the fewer.
+        uneven = np.maximum(layers - (pp - 1) * stage, 0)
+        slowest = np.maximum(np.where(pp > 1, stage * per_layer, 0), uneven * per_layer + head)
+        average = (layers * per_layer + head) / pp
+        bubble = (pp - 1) / vpp * average
+        boundary = point_to_point_time(
+            self.hidden_bytes / np.where(np.asarray(plan.sequence_parallel, bool), plan.tp, 1), groups["pp"],
+            calibration)
+        sent = np.where(pp > 1, (m + pp - 1) * 2 * vpp * boundary, 0.0)
+
+        work = m * slowest
+        busy = m * (layers * (forward + backward + again) / pp + head / pp)
+        kinds = self._kinds(calibration, again, forward)
+        scale = busy / np.maximum(sum(kinds.values()), 1e-30)
+        items = {name: value * scale for name, value in kinds.items()}
+        for name, value in exposed.items():
+            items[name] = m * layers / pp * value
+        items["pipeline imbalance"] = np.maximum(work - busy - m * layers / pp * sum(exposed.values()), 0.0)
+        items["pipeline bubble"] = bubble
+        items["pipeline transfers"] = sent
+        data, covered = self._data_parallel(calibration, stage, forward, backward + again, m)
+        items["data parallel"], hidden["data parallel"] = data, covered
+        items["optimizer"] = self.optimizer.time(calibration)
+        software = calibration.software - 1
+        items["software"] = sum(items.values()) * software
+        return StepTime(items, hidden)
+
+    def _kinds(self, calibration, again, forward):
+        """Return relative seconds by unit of all layers."""
+        kinds = {"matrix": 0.0, "vector": 0.0, "memory": 0.0}
+        factor = 1 + np.where(np.asarray(self.plan.recompute) == 2, again / np.maximum(forward, 1e-30), 0.0)
+        for work, times in ((self.forward, factor), (self.backward, 1.0)):
+            for name, value in work.split(calibration).items():
+                kinds[name] = kinds[name] + value * times
+        return kinds
+
+    def _data_parallel(self, calibration, stage, forward, backward, m):
+        """Return (exposed, hidden) seconds of gradients and weights between data-parallel ranks."""
+        plan, group = self.plan, self.groups["dp"]
+        zero3 = np.asarray(plan.zero) >= 3
+        gradient = np.where(zero3, 2, 4) if np.ndim(zero3) else (2 if zero3 else 4)
+        scatter = collective_time("reduce_scatter", self.parameters * gradient, group, calibration)
+        gather = collective_time("all_gather", self.parameters * 2, group, calibration)
+        overlap = np.asarray(plan.overlap_dp, bool)
+        # Once a step: gradients behind the backward pass of the last microbatch, weights behind the next
+        # forward pass; the last layer's gradients have nothing to hide behind.
+        once = scatter + gather
+        first = scatter / np.maximum(stage, 1)
+        left = np.maximum(scatter - stage * backward, first) + np.maximum(gather - stage * forward, 0.0)
+        once_left = np.where(overlap, left, once)
+        # ZeRO-3: every microbatch gathers each layer twice and scatters its gradients.
+        every = m * (2 * gather + scatter)
+        every_left = m * (np.maximum(gather - stage * forward, gather / stage)
+                          + np.maximum(gather + scatter - stage * backward, scatter / stage))
+        exposed = np.where(zero3, np.where(overlap, every_left, every), once_left)
+        return exposed, np.where(zero3, every, once) - exposed
+
+    def model_flops(self, *, causal=False):
+        """Return model FLOPs of a step (:meth:`Model.flops_per_token`)."""
+        tokens = np.asarray(self.plan.batch) * self.plan.seq_len
+        return self.model.flops_per_token(self.plan.seq_len, causal=causal) * tokens
+
+
