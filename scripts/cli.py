@@ -11,7 +11,7 @@ import click
 
 __all__ = ["main"]
 
-COMMANDS = ("gemm", "demo", "run", "export", "verify", "configs", "bench")
+COMMANDS = ("gemm", "demo", "run", "export", "verify", "configs", "bench", "scale")
 EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
 
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass, fields, replace
 from scripts.scale import DATA
 from scripts.scale.tables import number, read_toml
 
-__all__ = ["CALIBRATION_FILE", "Calibration", "carried_over", "load_calibration"]
+__all__ = ["CALIBRATION_FILE", "Calibration", "carried_over", "load_calibration", "software_of"]
 
 CALIBRATION_FILE = DATA / "calibration.toml"
 _CARRIED = {"neuroncore-v3": "neuroncore-v2", "neuroncore-v4": "neuroncore-v2", "tpu-v4": "tpu-v5p",
-            "tpu-v7x": "tpu-v6e", "mi210": "a100"}
+            "tpu-v7x": "tpu-v6e"}
 """Generation without measurements to fit on -> the one whose constants it takes."""
 
 
@@ -27,6 +27,8 @@ class Calibration:
     matrix, vector, memory, short_rows, link : float
         Reached fraction of the rate of arrays, vector units, memory, memory in short rows (the KV cache),
         links.
+    overlap : float
+        Part of communication beside computation that it can hide: both need memory and issue slots.
     launch : float
         Seconds that an operator costs on top, whatever its size.
     collective : float
@@ -40,6 +42,7 @@ class Calibration:
     memory: float = 0.8
     short_rows: float = 0.4
     link: float = 0.8
+    overlap: float = 0.9
     launch: float = 5e-6
     collective: float = 20e-6
     software: float = 1.0
@@ -55,20 +58,24 @@ def carried_over(generation):
 
 
 def load_calibration(generation, family=None, path=CALIBRATION_FILE):
-    """Return the constants of a generation, with the software overhead of a family of measurements.
+    """Return the constants of a generation, with the software overhead of a family of runs.
 
-    Without ``family``, or with an unknown one, the overhead is 1.
+    Without ``family``, or if the family has no factor here, the overhead is 1.  A generation without
+    constants of its own or carried over has those of :class:`Calibration`.
 
     Raises
     ------
     ValueError
-        A field is missing or not positive, or the generation has no constants.
+        A field is missing or not positive.
     """
-    table = read_toml(path)
-    name = carried_over(generation)
-    constants = table.get("generations", {}).get(name)
+    constants = read_toml(path).get("generations", {}).get(carried_over(generation))
     if constants is None:
         return Calibration()
-    values = {f.name: number(f"{path.name}, {name}", constants, f.name) for f in fields(Calibration)
-              if f.name != "software"}
-    return Calibration(**values, software=table.get("software", {}).get(family, 1.0))
+    where = f"{path.name}, {carried_over(generation)}"
+    values = {f.name: number(where, constants, f.name) for f in fields(Calibration) if f.name != "software"}
+    return Calibration(**values, software=software_of(generation, path).get(family, 1.0))
+
+
+def software_of(generation, path=CALIBRATION_FILE):
+    """Return family -> software overhead of the families of a generation."""
+    return read_toml(path).get("software", {}).get(carried_over(generation), {})

@@ -83,6 +83,18 @@ class Device:
         return replace(core, bytes_per_cycle=bytes_per_cycle,
                        minimum_matmul=int(chip.get("minimum_interval", core.minimum_matmul)))
 
+    @property
+    def spilled(self):
+        """Share of elementwise operands that cross HBM: half where a compiler manages SBUF, as each operator
+        is joined with a neighbour; all on GPUs, which launch one kernel each."""
+        return 1.0 if self.chip.kind == "multiprocessor" else 0.5
+
+    def holds_scores(self, columns):
+        """Whether SBUF holds two rows of attention scores per partition, float32 and 16 bits, elementwise."""
+        if self.chip.kind == "multiprocessor":
+            return np.zeros(np.shape(columns), bool)
+        return np.asarray(columns) * 2 * (4 + 2) <= self.core.sbuf_bytes
+
     def passes(self, dtype):
         """Return passes of the array per product in ``dtype``, relative to 16-bit formats; array or name."""
         table = {"bf16": 1.0, "fp16": 1.0, "fp8": 1.0 / self.chip.get("fp8_rate", 1), "fp32": _FLOAT32_PASSES}

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from scripts.scale.collectives import collective_time, point_to_point_time
+from scripts.scale.memory import kv_heads_per_rank
 from scripts.scale.network import stages
 from scripts.scale.operators import Work, head_work, layer_work
 
@@ -84,7 +85,7 @@ class DecodeProfile(_Pass):
                     np.asarray(model.q_lora) + model.kv_lora + model.rope_dim
                     + np.ceil(np.asarray(model.kv_lora) * 2 * q / t / h), **how)
         heads = np.ceil(np.asarray(model.heads) / t)
-        kept = np.where(latent, model.kv_elements, model.kv_elements / np.minimum(t, model.kv_heads))
+        kept = np.where(latent, model.kv_elements, 2 * model.head_dim * kv_heads_per_rank(model, t))
         work.cache("KV cache", device, sequences * context / plan.cp * kept * kv_bytes)
         work.elementwise("softmax", device, rows * heads * context / plan.cp, device.chip["softmax_passes"], 0)
         work.matrix("attention out", device, rows, np.ceil(q / t), h, **how)

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-__all__ = ["Memory", "activation_bytes_per_layer", "inference_memory", "rank_parameters", "training_memory"]
+__all__ = ["Memory", "activation_bytes_per_layer", "inference_memory", "kv_heads_per_rank", "rank_parameters",
+           "training_memory"]
 
 GIB = 1 << 30
 _RUNTIME = 1.0 * GIB
@@ -123,15 +124,25 @@ def _without_recomputation(plan):
     return replace(plan, recompute=np.ones(np.shape(plan.recompute), int))
 
 
+def kv_heads_per_rank(model, tp):
+    """Return heads of keys and values that a rank keeps.
+
+    A rank keeps at least one: beyond ``kv_heads`` ranks they are copies.  Where the ranks do not divide the
+    heads, queries are padded and every one has keys and values of its own (Transformers-NeuronX).
+    """
+    heads, groups = np.asarray(model.heads), np.asarray(model.kv_heads)
+    return np.where(heads % tp == 0, np.maximum(np.ceil(groups / tp), 1), np.ceil(heads / tp))
+
+
 def inference_memory(model, plan, device, context, *, weight_bytes=2, kv_bytes=2):
     """Return the Memory of a rank that serves ``plan.batch / plan.dp`` sequences of ``context`` tokens.
 
-    A rank keeps at least one head of keys and values: beyond ``kv_heads`` ranks they are copies.
+    See :func:`kv_heads_per_rank`.
     """
     dense, experts = rank_parameters(model, plan)
     sequences = np.ceil(np.asarray(plan.batch) / plan.dp)
     kept = np.where(np.asarray(model.kv_lora) > 0, model.kv_elements,
-                    model.kv_elements / np.minimum(plan.tp, model.kv_heads))
+                    2 * model.head_dim * kv_heads_per_rank(model, plan.tp))
     layers = np.ceil(np.asarray(model.layers) / plan.pp)
     items = {"weights": (dense + experts) * weight_bytes,
              "KV cache": sequences * context / plan.cp * kept * layers * kv_bytes,

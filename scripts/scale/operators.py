@@ -10,13 +10,15 @@ import numpy as np
 
 __all__ = ["Work", "attention_work", "head_work", "layer_work", "optimizer_work"]
 
-_GRADIENT_BYTES = 8
-"""A gradient in float32 is read, added to and written for every microbatch."""
+_ACCUMULATED_BYTES, _SENT_BYTES = 8, 2
+"""A gradient in float32 is read, added to and written for every microbatch; with ZeRO-3 it leaves in 16 bits."""
 _OPTIMIZER_BYTES = 30
 """Adam: gradient read, master weight and two moments read and written, weight written (4 + 24 + 2)."""
 _OPTIMIZER_PASSES = 10
 _NORM_PASSES, _RESIDUAL_PASSES, _ACTIVATION_PASSES, _ROTARY_PASSES = 3, 2, 3, 3
 _NO_TIME = 1e-30
+_VOCABULARY_MULTIPLE = 128
+"""Columns that every rank's part of the vocabulary is padded to (Megatron-LM's default)."""
 _BACKWARD_VECTOR = 1.5
 """Elementwise work of the backward pass over that of the forward pass: three operands instead of two."""
 
@@ -98,7 +100,7 @@ class Work:
         return sum(time for _, _, time, _ in self.times(calibration))
 
 
-def _products(work, device, name, m, k, n, backward, passes, element, calls=1):
+def _products(work, device, plan, name, m, k, n, backward, passes, element, calls=1):
     """Add a product of activations and weights: once forward, or its two gradients backward."""
     if not backward:
         work.matrix(name, device, m, k, n, calls=calls, passes=passes, a_bytes=element, b_bytes=element,
@@ -107,7 +109,7 @@ def _products(work, device, name, m, k, n, backward, passes, element, calls=1):
     work.matrix(f"{name}, input gradient", device, m, n, k, calls=calls, passes=passes, a_bytes=element,
                 b_bytes=element, out_bytes=2)
     work.matrix(f"{name}, weight gradient", device, k, m, n, calls=calls, passes=passes, a_bytes=element,
-                b_bytes=element, out_bytes=_GRADIENT_BYTES)
+                b_bytes=element, out_bytes=np.where(np.asarray(plan.zero) >= 3, _SENT_BYTES, _ACCUMULATED_BYTES))
 
 
 def attention_work(model, plan, device, *, backward=False, passes=1.0):
@@ -124,15 +126,18 @@ def attention_work(model, plan, device, *, backward=False, passes=1.0):
     element = np.asarray(plan.bytes)
     products = 2 if backward else 1
     extra = np.where(flash & backward, 1, 0)
-    # A fused kernel moves queries, keys, values and results; others write and read every score.
-    kept = np.where(flash, 0, element)
+    # A fused kernel moves queries, keys, values and results, and so does a core whose SBUF holds the scores of
+    # the rows that its array computes at once; others write and read every score.
+    on_chip = flash | device.holds_scores(plan.seq_len)
+    kept = np.where(on_chip, 0, element)
     work.matrix("scores", device, rows, depth, columns, batch=batch, calls=products + extra, passes=passes,
                 a_bytes=element, b_bytes=element, out_bytes=kept,
                 vector=np.where(flash, softmax * scores / device.vector_rate / (products + extra), 0.0))
     work.matrix("weighted sum", device, rows, columns, model.head_dim, batch=batch, calls=products,
                 passes=passes, a_bytes=kept, b_bytes=element, out_bytes=element)
     unfused = np.where(flash, 0.0, scores)
-    work.elementwise("softmax", device, unfused, softmax, (5.5 if backward else 4.5) * element)
+    work.elementwise("softmax", device, unfused, softmax,
+                     np.where(on_chip, 0, (5.5 if backward else 4.5) * element))
     return work
 
 
@@ -156,7 +161,7 @@ def layer_work(model, plan, device, *, backward=False, passes=1.0, experts=True)
     q, kv = np.asarray(model.heads) * model.head_dim, 2 * np.asarray(model.kv_heads) * model.head_dim
 
     def product(name, m, k, n, calls=1):
-        _products(work, device, name, m, k, n, backward, passes, element, calls)
+        _products(work, device, plan, name, m, k, n, backward, passes, element, calls)
 
     latent = np.asarray(model.kv_lora) > 0
     product("queries, keys, values", tokens, np.where(latent, model.q_lora, h),
@@ -186,6 +191,8 @@ def layer_work(model, plan, device, *, backward=False, passes=1.0, experts=True)
         work.elementwise("permutation", device, 2 * tokens * h * np.where(moe, model.experts_per_token, 0), 1,
                          2 * element)
     more = _BACKWARD_VECTOR if backward else 1.0
+    # Compilers of cores with software-managed memory keep what one operator hands to the next on chip.
+    element = element * device.spilled
     split = np.where(np.asarray(plan.sequence_parallel, bool), t, 1)
     wide = tokens * h / split
     work.elementwise("norms", device, wide, _NORM_PASSES * more, 2 * element * more, calls=2)
@@ -201,8 +208,8 @@ def head_work(model, plan, device, *, backward=False, passes=1.0):
     """Return the work of the last norm, the vocabulary product and the loss."""
     work = Work.empty()
     element = np.where(np.asarray(passes) > 1, 4, 2)
-    columns = np.ceil(np.asarray(model.vocab) / plan.tp)
-    _products(work, device, "vocabulary", plan.tokens, np.asarray(model.hidden), columns, backward, passes,
+    columns = np.ceil(np.asarray(model.vocab) / plan.tp / _VOCABULARY_MULTIPLE) * _VOCABULARY_MULTIPLE
+    _products(work, device, plan, "vocabulary", plan.tokens, np.asarray(model.hidden), columns, backward, passes,
               element)
     work.elementwise("loss", device, plan.tokens * columns, 4, 2 * 4 + element)
     return work

@@ -27,11 +27,15 @@ class Plan:
         Sequences per microbatch.
     zero : int
         0: nothing sharded over data-parallel ranks; 1: optimizer; 2: and gradients; 3: and weights.
+    shard : int
+        With ZeRO-3, ranks that the weights are spread over; the others keep copies of these parts and sum
+        gradients with them once a step (hybrid sharding).  0: all.
     recompute : int
         Index into :data:`RECOMPUTE`.
     sequence_parallel, flash, overlap_dp, overlap_tp : bool
         Norms and residuals split over ``tp``; attention that keeps no scores in memory; gradients sent
-        behind the backward pass; tensor-parallel transfers cut up behind the products.
+        behind the backward pass; transfers of tensor parallelism and between interleaved stages cut up
+        behind the products.
     bytes : int
         Of an element of weights and activations.
     """
@@ -46,6 +50,7 @@ class Plan:
     vpp: int = 1
     microbatch: int = 1
     zero: int = 1
+    shard: int = 0
     recompute: int = 1
     sequence_parallel: bool = True
     flash: bool = True

@@ -44,6 +44,14 @@ class StepTime:
         return sum(self.items.values())
 
 
+def _left(time, beside, first, calibration):
+    """Return what ``beside`` seconds of computation leave of ``time`` seconds of communication.
+
+    A share ``first`` of it comes before there is anything to hide behind.
+    """
+    return np.maximum(time - calibration.overlap * np.minimum(time, beside), first * time)
+
+
 class TrainingProfile:
     """What does not depend on calibration constants.
 
@@ -74,11 +82,15 @@ class TrainingProfile:
         owned = np.where(np.asarray(plan.zero) >= 1, self.parameters / dp, self.parameters)
         self.optimizer = optimizer_work(device, owned)
         t, c, e = (np.asarray(x) for x in (plan.tp, plan.cp, plan.ep))
+        self.shard = np.where((np.asarray(plan.shard) > 0) & (np.asarray(plan.zero) >= 3),
+                              np.maximum(plan.shard, 1), dp)
         self.groups = {
             "tp": stages(system, device, t, 1),
             "cp": stages(system, device, c, t),
             "ep": stages(system, device, e, t * c),
             "dp": stages(system, device, dp, t),
+            "shard": stages(system, device, self.shard, t),
+            "copies": stages(system, device, dp / self.shard, t * self.shard),
             "pp": stages(system, device, plan.pp, t * dp),
         }
         self.hidden_bytes = plan.tokens * model.hidden * self.element
@@ -118,14 +130,13 @@ class TrainingProfile:
                          np.where((recompute == 1) & ~flash, self.attention.time(calibration), 0.0))
         communication = self._communication(calibration)
         # Chunks of a transfer go behind chunks of the product beside it; the first has nothing to hide behind.
-        overlap = np.asarray(plan.overlap_tp, bool)
         exposed, hidden = {}, {}
         for name, (f, b) in communication.items():
-            hides = overlap if name == "tensor parallel" else np.asarray(name == "context parallel")
-            first = np.asarray(plan.tp if name == "tensor parallel" else np.inf)
-            f_left = np.where(hides, np.maximum(f - forward, f / first), f)
-            b_left = np.where(hides, np.maximum(b - backward, b / first), b)
-            exposed[name], hidden[name] = f_left + b_left, f + b - f_left - b_left
+            hides = np.asarray(plan.overlap_tp if name == "tensor parallel" else name == "context parallel", bool)
+            first = 1 / np.asarray(plan.tp) if name == "tensor parallel" else 0.0
+            left = [np.where(hides, _left(time, beside, first, calibration), time)
+                    for time, beside in ((f, forward), (b, backward))]
+            exposed[name], hidden[name] = sum(left), f + b - sum(left)
 
         layers = np.asarray(model.layers, float)
         pp, vpp, m = np.asarray(plan.pp), np.asarray(plan.vpp), plan.microbatches
@@ -137,10 +148,10 @@ class TrainingProfile:
         slowest = np.maximum(np.where(pp > 1, stage * per_layer, 0), uneven * per_layer + head)
         average = (layers * per_layer + head) / pp
         bubble = (pp - 1) / vpp * average
-        boundary = point_to_point_time(
-            self.hidden_bytes / np.where(np.asarray(plan.sequence_parallel, bool), plan.tp, 1), groups["pp"],
-            calibration)
-        sent = np.where(pp > 1, (m + pp - 1) * 2 * vpp * boundary, 0.0)
+        # Every rank of a tensor-parallel group sends its part (scatter-gather, Narayanan et al. 2021).
+        boundary = point_to_point_time(self.hidden_bytes / plan.tp, groups["pp"], calibration)
+        in_turn = np.where(np.asarray(plan.overlap_tp, bool) & (vpp > 1), pp - 1, m + pp - 1)
+        sent = np.where(pp > 1, in_turn * 2 * vpp * boundary, 0.0)
 
         work = m * slowest
         busy = m * (layers * (forward + backward + again) / pp + head / pp)
@@ -170,23 +181,30 @@ class TrainingProfile:
 
     def _data_parallel(self, calibration, stage, forward, backward, m):
         """Return (exposed, hidden) seconds of gradients and weights between data-parallel ranks."""
-        plan, group = self.plan, self.groups["dp"]
-        zero3 = np.asarray(plan.zero) >= 3
-        gradient = np.where(zero3, 2, 4) if np.ndim(zero3) else (2 if zero3 else 4)
-        scatter = collective_time("reduce_scatter", self.parameters * gradient, group, calibration)
-        gather = collective_time("all_gather", self.parameters * 2, group, calibration)
-        overlap = np.asarray(plan.overlap_dp, bool)
+        plan = self.plan
+        zero3, overlap = np.asarray(plan.zero) >= 3, np.asarray(plan.overlap_dp, bool)
+
+        def moved(operation, bytes_each, group):
+            return collective_time(operation, self.parameters * bytes_each, self.groups[group], calibration)
+
         # Once a step: gradients behind the backward pass of the last microbatch, weights behind the next
-        # forward pass; the last layer's gradients have nothing to hide behind.
+        # forward pass; interleaved stages finish one after the other during the last round of the pipeline.
+        window = stage * np.where(np.asarray(plan.vpp) > 1, plan.pp, 1)
+        scatter, gather = moved("reduce_scatter", 4, "dp"), moved("all_gather", 2, "dp")
         once = scatter + gather
-        first = scatter / np.maximum(stage, 1)
-        left = np.maximum(scatter - stage * backward, first) + np.maximum(gather - stage * forward, 0.0)
-        once_left = np.where(overlap, left, once)
-        # ZeRO-3: every microbatch gathers each layer twice and scatters its gradients.
-        every = m * (2 * gather + scatter)
-        every_left = m * (np.maximum(gather - stage * forward, gather / stage)
-                          + np.maximum(gather + scatter - stage * backward, scatter / stage))
-        exposed = np.where(zero3, np.where(overlap, every_left, every), once_left)
+        once_left = (_left(scatter, window * backward, 1 / np.maximum(stage, 1), calibration)
+                     + _left(gather, window * forward, 1 / np.maximum(stage, 1), calibration))
+        once_left = np.where(overlap, once_left, once)
+        # ZeRO-3: every microbatch gathers each layer twice and scatters its gradients; copies of the parts
+        # then sum theirs, which nothing covers.
+        scatter, gather = moved("reduce_scatter", 2, "shard"), moved("all_gather", 2, "shard")
+        part = self.parameters / self.shard
+        copies = collective_time("all_reduce", part * 4, self.groups["copies"], calibration)
+        every = m * (2 * gather + scatter) + copies
+        every_left = copies + m * (_left(gather, stage * forward, 1 / stage, calibration)
+                                   + _left(gather + scatter, stage * backward, 1 / stage, calibration))
+        every_left = np.where(overlap, every_left, every)
+        exposed = np.where(zero3, every_left, once_left)
         return exposed, np.where(zero3, every, once) - exposed
 
     def model_flops(self, *, causal=False):
