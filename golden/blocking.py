@@ -131,11 +131,11 @@ def runs(items, kind, *, ends_apart=True):
 
 
 def _steps(k, rows, step_tiles):
-    """Divide K: one tile first, so that the array starts early, then as many as a slot holds."""
+    """Divide K: two steps of one tile, so that the array starts early and goes on, then all that slots hold."""
     full, rest = divmod(k, rows)
     steps, tile = [], 0
     while tile < full:
-        tiles = min(step_tiles if tile else 1, full - tile)
+        tiles = min(step_tiles if tile > 1 else 1, full - tile)
         steps.append(Step(tile, tiles, rows))
         tile += tiles
     return (*steps, *[Step(full, 1, rest)] * (rest > 0))

@@ -26,6 +26,7 @@ execution, so the program cannot deadlock, whichever of its streams share a queu
 """
 
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import numpy as np
 
@@ -221,16 +222,16 @@ class _Gemm:
         tile = p.psum((height, plan.block_banks, bank // _FLOAT32_BYTES), name="block", slots=plan.psum_slots)
         self.banks = _Ring(p, "banks", tile, plan.psum_slots, plan.block_banks * bank,
                            plan.psum_slots * plan.block_banks)
-        drain = f"dma{self.d_queue}" if self.epilogue.direct else "activation"
-        p.nop(drain, update=self.banks.free.add(self.banks.units))
+        credits = [self.banks.free.add(self.banks.units)]
         if not self.epilogue.direct:
             self.out_ring = self._sbuf_ring("out", height, (plan.n_block,), self.epilogue.dtype, 2)
-            p.nop(f"dma{self.d_queue}", update=self.out_ring.free.add(2))
+            credits.append(self.out_ring.free.add(self.out_ring.units))
             self.factors = {
                 name: p.sbuf((height, plan.block_tiles), "float32", name=name, banks=plan.banks["out"])
                 for name in self.vectors}
             if self.factors:
                 self.factors_loaded = p.semaphore("factors loaded")
+        p.nop("tensor", update=credits)
 
     def _sbuf_ring(self, name, partitions, free, dtype, slots, units=None):
         tile = self.p.sbuf((partitions, *free), dtype, name=name, slots=slots, banks=self.plan.banks[name])
@@ -270,27 +271,27 @@ class _Gemm:
             b_parts = plan.closing_pieces if block.closing else plan.opening_pieces
         loads = [(self.a, a, block.rows, part, 0, self.a_queue) for part in a_parts]
         if block.loads_b:
-            loads[1:1] = [(self.b, b, block.columns, part, b_tile, self.b_queue) for part in b_parts]
-        for operand, ring, place, part, at, queue in loads:
+            loads_b = [(self.b, b, block.columns, part, b_tile, self.b_queue) for part in b_parts]
+            loads = [load for pair in zip_longest(loads, loads_b) for load in pair if load]
+        for number, (operand, ring, place, part, at, queue) in enumerate(loads):
             wait = [] if opening else [ring.free.consume()]
-            self._load(operand, tile, step, place, part, ring, at, queue, wait)
-        if opening:
-            for ring, queue in ((a, self.a_queue), (b, self.b_queue)):
-                if ring.units > 1:
-                    self.p.nop(f"dma{queue}", update=ring.free.add(ring.units - 1))
+            # The first load leaves all other units to those that follow.
+            left = (ring.units - 1) if opening and number < 2 else 0
+            update = [ring.free.add(left)] * (left > 0)
+            self._load(operand, tile, step, place, part, ring, at, queue, wait, update)
         self._multiply(block, step, banks, a_parts, b_parts, b_tile, first, last)
         a.advance()
         if not plan.resident:
             b.advance()
 
-    def _load(self, operand, tile, step, place, part, ring, at, queue, wait):
+    def _load(self, operand, tile, step, place, part, ring, at, queue, wait, update):
         """Load a ``part`` of the K tiles of a step from ``tile`` on, K onto partitions, to tiles ``at`` of
         a slot."""
         source = operand[ds(tile * self.plan.k_tile, step.tiles * step.rows),
                          ds(place.start + part.start, len(part))]
         self.p.dma_copy(ring.tile[:step.rows, ds(at, step.tiles), part.start:part.stop],
                         source.split(0, step.rows).permute(1, 0, 2), queue=queue,
-                        wait=wait, update=ring.filled.add())
+                        wait=wait, update=[ring.filled.add(), *update])
 
     def _multiply(self, block, step, banks, a_parts, b_parts, b_tile, first, last):
         """Go through the K tiles of a step, the parts of b and the banks of the block."""

@@ -6,13 +6,15 @@ the loops it takes no part in, in which addresses that advance are kept in regis
 * An address ``constant + c1 * i1 + c2 * i2`` needs a register for ``c1 * i1`` in the outer loop and one
   for ``c1 * i1 + c2 * i2`` in the inner.  The latter starts from the former at the inner LOOP and grows by
   ``c2`` at each END_LOOP.  Addresses with the same variable part share their registers.
-* A ring of n slots is n registers that are rotated when it advances; its value is the first of them, from
-  which the registers of addresses that also depend on loop indices start.
+* Where a ring stands is known, and part of the constant, except inside a loop each of whose turns leaves it
+  elsewhere.  There a ring of n slots is n registers that are rotated when it advances; its value is the
+  first of them, from which the registers of addresses that also depend on loop indices start.
 
 Assignments are collected until an instruction uses one of their registers, so that most of them ride on LOOP
-and END_LOOP and none delays the first instructions.
+and END_LOOP.
 """
 
+from collections import Counter
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -109,12 +111,6 @@ def _addresses(instruction):
             yield path, register, value
 
 
-def _variable_part(address):
-    """Return what a register has to hold: ((symbol, coefficient), ...) without what is constant."""
-    return tuple((s, c) for s, c in address.terms.items()
-                 if (isinstance(s, LoopIndex) and s.count > 1) or (isinstance(s, Ring) and s.slots > 1))
-
-
 def _prune(body, engine):
     """Return the statements of one engine: its instructions, the loops around them, every advance."""
     kept = []
@@ -138,35 +134,23 @@ def _rings(body):
             rings |= _rings(statement.body)
         elif isinstance(statement, Instruction):
             for _, _, address in _addresses(statement):
-                rings |= {s: None for s, _ in _variable_part(address) if isinstance(s, Ring)}
+                rings |= {s: None for s in address.terms if isinstance(s, Ring)}
     return rings
 
 
-def _without_advances(body, rings):
-    """Return ``body`` without the advances of rings that are not used, and without loops left empty."""
-    kept = []
+def _has_instruction(body):
+    return any(_has_instruction(s.body) if isinstance(s, Loop) else isinstance(s, Instruction) for s in body)
+
+
+def _advances(body):
+    """Return how often each ring advances in ``body``."""
+    total = Counter()
     for statement in body:
         if isinstance(statement, Loop):
-            inner = _without_advances(statement.body, rings)
-            if inner:
-                kept.append(Loop(statement.index, inner))
-        elif isinstance(statement, Instruction) or statement.ring in rings:
-            kept.append(statement)
-    return kept
-
-
-def _without_idle_tail(body):
-    """Return ``body`` without the statements after its last instruction."""
-    end = len(body)
-    while end and not _has_instruction(body[end - 1]):
-        end -= 1
-    return body[:end]
-
-
-def _has_instruction(statement):
-    if isinstance(statement, Loop):
-        return any(_has_instruction(s) for s in statement.body)
-    return isinstance(statement, Instruction)
+            total += Counter({ring: statement.index.count * n for ring, n in _advances(statement.body).items()})
+        elif isinstance(statement, Advance):
+            total[statement.ring] += 1
+    return total
 
 
 @dataclass
@@ -184,20 +168,15 @@ class _Lowering:
     """Indices of the open loops, outermost first."""
     registers: dict = field(default_factory=dict)
     """Variable part of an address -> register that holds it."""
+    positions: Counter = field(default_factory=Counter)
+    """Ring -> number of its present slot, where it is known."""
     rings: dict = field(default_factory=dict)
-    """Ring -> its registers, the first of which holds its value, and one more to rotate with."""
+    """Ring whose slot is not known -> its registers, the first of which holds its value."""
+    spare: int = 0
+    """Register to rotate with, while there is such a ring."""
     free: list = field(default_factory=lambda: list(range(1, isa.NUM_REGISTERS)))
 
     def run(self, body):
-        rings = _rings(body)
-        body = _without_idle_tail(_without_advances(body, rings))
-        spare = None
-        for ring in rings:
-            if spare is None:
-                spare = self._allocate()
-            registers = [self._allocate() for _ in range(ring.slots)]
-            self.rings[ring] = (registers, spare)
-            self.pending += [(r, 0, slot * ring.stride) for slot, r in enumerate(registers) if slot]
         self._statements(body)
         return self.stream
 
@@ -223,21 +202,35 @@ class _Lowering:
             if isinstance(statement, Loop):
                 self._loop(statement)
             elif isinstance(statement, Advance):
-                self._advance(statement.ring)
+                self._advance(statement.ring, 1)
             else:
                 self._instruction(statement)
 
-    def _advance(self, ring):
+    def _advance(self, ring, times):
+        registers = self.rings.get(ring)
+        if registers is None:
+            self.positions[ring] = (self.positions[ring] + times) % ring.slots
+            return
         if any(key[0][0] is ring for key in self.registers):
             raise ValueError("Ring must not advance inside a loop whose index is added to it")
-        registers, spare = self.rings[ring]
-        self.pending += [(d, s, 0) for d, s in pairwise([spare, *registers, spare])]
+        for _ in range(times % ring.slots):
+            self.pending += [(d, s, 0) for d, s in pairwise([self.spare, *registers, self.spare])]
 
     def _loop(self, loop):
+        advances = _advances(loop.body)
+        if not _has_instruction(loop.body):
+            for ring, times in advances.items():
+                self._advance(ring, loop.index.count * times)
+            return
         if len(self.loops) == isa.LOOP_DEPTH:
             raise ValueError(f"Loops of engine {self.engine} must be nested at most {isa.LOOP_DEPTH} deep")
+        used, positions, spare = _rings(loop.body), dict(self.positions), self.spare
+        turning = [ring for ring, times in advances.items()
+                   if ring in used and ring not in self.rings and times % ring.slots]
+        for ring in turning:
+            self._turn(ring)
         self.loops.append(loop.index)
-        keys = [key for key in _register_keys(loop.body, self.loops) if key[-1][0] is loop.index]
+        keys = [key for key in self._register_keys(loop.body, self.loops) if key[-1][0] is loop.index]
         for key in keys:
             parent = self._register(key[:-1]) if key[:-1] else 0
             self.registers[key] = self._allocate()
@@ -249,53 +242,71 @@ class _Lowering:
             self.pending.append((register, register, key[-1][1]))
             self.free.append(register)
         self.stream.append((Opcode.END_LOOP, {"sets": self._flush(keep=isa.NUM_SETS)}))
-        self.free.sort()
         self.loops.pop()
+        for ring in turning:
+            self.free += self.rings.pop(ring)
+        for ring, times in advances.items():
+            self.positions[ring] = (positions.get(ring, 0) + loop.index.count * times) % ring.slots
+        if self.spare != spare:
+            self.free.append(self.spare)
+            self.spare = spare
+        self.free.sort()
+
+    def _turn(self, ring):
+        """Keep a ring in registers from now on."""
+        self.spare = self.spare or self._allocate()
+        self.rings[ring] = [self._allocate() for _ in range(ring.slots)]
+        self.pending += [(register, 0, (self.positions[ring] + n) % ring.slots * ring.stride)
+                         for n, register in enumerate(self.rings[ring])]
 
     def _instruction(self, instruction):
         fields = instruction.fields
         used = set()
         for path, register_path, address in _addresses(instruction):
-            constant = address.constant + sum(c * self.tensors[s] for s, c in address.terms.items()
-                                              if s in self.tensors)
-            fields = _with(fields, path, constant)
-            variable = _variable_part(address)
-            if variable:
-                register = self._register(_key(variable, self.loops))
-                used.add(register)
-                fields = _with(fields, register_path, register)
+            known = {**self.tensors, **{ring: n * ring.stride for ring, n in self.positions.items()}}
+            fields = _with(fields, path, address.constant + sum(
+                c * known.get(s, 0) for s, c in address.terms.items() if s not in self.rings))
+            key = self._key(address, self.loops)
+            if key:
+                used.add(self._register(key))
+                fields = _with(fields, register_path, self._register(key))
         if used & {destination for destination, _, _ in self.pending}:
             self._flush()
         self.stream.append((instruction.opcode, fields))
 
     def _register(self, key):
         symbol, _ = key[-1]
-        return self.rings[symbol][0][0] if isinstance(symbol, Ring) else self.registers[key]
+        if isinstance(symbol, Ring):
+            return self.rings[symbol][0]
+        if key not in self.registers:
+            raise ValueError("Ring must not advance inside a loop whose index is added to it")
+        return self.registers[key]
+
+    def _key(self, address, loops):
+        """Return what a register has to hold for ``address``: ((symbol, coefficient), ...).
+
+        A ring comes first, then loops from the outermost to the innermost; what is constant is left out.
+        """
+        rings = [(s, c) for s, c in address.terms.items() if isinstance(s, Ring)]
+        if len(rings) > 1 or any(c != 1 for _, c in rings):
+            raise ValueError(f"Address must hold at most one ring, once, not {dict(rings)!r}")
+        indices = [(s, c) for s, c in address.terms.items() if isinstance(s, LoopIndex) and s.count > 1]
+        return (*((s, c) for s, c in rings if s in self.rings),
+                *sorted(indices, key=lambda term: loops.index(term[0])))
+
+    def _register_keys(self, body, loops):
+        """Return the keys, and all their beginnings, of the addresses in ``body`` that end in the innermost
+        of ``loops``, in order of first use."""
+        keys = {}
+        for statement in body:
+            if isinstance(statement, Loop):
+                keys |= dict.fromkeys(self._register_keys(statement.body, [*loops, statement.index]))
+            elif isinstance(statement, Instruction):
+                for *_, address in _addresses(statement):
+                    key = self._key(address, loops)
+                    keys |= dict.fromkeys(key[:n + 1] for n in range(len(key)))
+        return list(keys)
 
 
 def _set_fields(assignments):
     return [{"destination": d, "source": s, "immediate": i} for d, s, i in assignments]
-
-
-def _key(variable, loops):
-    """Return the terms of ``variable``: a ring first, then loops from the outermost to the innermost."""
-    rings = [(s, c) for s, c in variable if isinstance(s, Ring)]
-    if len(rings) > 1 or any(c != 1 for _, c in rings):
-        raise ValueError(f"Address must hold at most one ring, once, not {dict(rings)!r}")
-    indices = [(s, c) for s, c in variable if isinstance(s, LoopIndex)]
-    return (*rings, *sorted(indices, key=lambda term: loops.index(term[0])))
-
-
-def _register_keys(body, loops):
-    """Return the keys, and all their beginnings, of the addresses in ``body`` that end in the innermost
-    of ``loops``, in order of first use."""
-    keys = {}
-    for statement in body:
-        if isinstance(statement, Loop):
-            keys |= dict.fromkeys(_register_keys(statement.body, [*loops, statement.index]))
-        elif isinstance(statement, Instruction):
-            for _, _, address in _addresses(statement):
-                variable = _variable_part(address)
-                key = _key(variable, loops)
-                keys |= dict.fromkeys(key[:n + 1] for n in range(len(key)))
-    return list(keys)
