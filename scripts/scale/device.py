@@ -13,6 +13,7 @@ __all__ = ["DTYPES", "Device"]
 DTYPES = {"bf16": 2, "fp16": 2, "fp8": 1, "fp32": 4}
 """Format of a job -> bytes of an operand element."""
 _FLOAT32_PASSES = 4
+_WEIGHTS_PER_CYCLE = 4
 _MIB = 1 << 20
 
 
@@ -24,7 +25,7 @@ class Device:
     ----------
     chip : Chip
     arrays : int
-        Arrays, or multiprocessors.
+        Cores, or multiprocessors.
     core : Core or Multiprocessors
         Of one array, or of all multiprocessors.
     clock : float
@@ -55,7 +56,7 @@ class Device:
         """Return a rank of ``chip``, with the cores of ``config`` (a CoreConfig) in place of its own."""
         ranks = chip.ranks_per_chip
         clock = chip["clock_ghz"] * 1e9
-        arrays = int(chip["cores"] * chip["arrays_per_core"]) // ranks
+        arrays = int(chip["cores"]) // ranks
         rate = chip.memory_rate / ranks
         if chip.kind == "multiprocessor":
             core = Multiprocessors(arrays, chip["macs_per_cycle"], rate / clock)
@@ -77,9 +78,10 @@ class Device:
             # The core's own DMA and the share of HBM: the slower one.
             bytes_per_cycle = min(core.bytes_per_cycle, bytes_per_cycle)
         else:
-            rows, cols = int(chip["array_rows"]), int(chip["array_cols"])
-            per_array = chip["sbuf_mib"] * _MIB / chip["arrays_per_core"] / rows
-            core = Core(chip.name, rows, cols, int(per_array), 8, 512, 2 * rows, bytes_per_cycle)
+            # Arrays that share one memory read an operand once for all: as one array with all their columns.
+            rows, beside = int(chip["array_rows"]), int(chip["arrays_per_core"])
+            core = Core(chip.name, rows, int(chip["array_cols"]) * beside, int(chip["sbuf_mib"] * _MIB / rows),
+                        8, 512, 2 * rows, bytes_per_cycle, weights_per_cycle=_WEIGHTS_PER_CYCLE * beside)
         return replace(core, bytes_per_cycle=bytes_per_cycle,
                        minimum_matmul=int(chip.get("minimum_interval", core.minimum_matmul)))
 
@@ -94,6 +96,11 @@ class Device:
         if self.chip.kind == "multiprocessor":
             return np.zeros(np.shape(columns), bool)
         return np.asarray(columns) * 2 * (4 + 2) <= self.core.sbuf_bytes
+
+    @property
+    def concurrent(self):
+        """Whether arrays and vector units have instruction streams of their own and work side by side."""
+        return self.chip.kind == "systolic"
 
     def passes(self, dtype):
         """Return passes of the array per product in ``dtype``, relative to 16-bit formats; array or name."""

@@ -43,7 +43,7 @@ class Family:
     why: str = ""
 
 
-_MEGATRON = dict(flash=False, zero=0, overlap_dp=False)
+_MEGATRON = dict(flash=False, zero=0, overlap_dp=False, early_stop=False)
 _FSDP = dict(flash=True, zero=3, overlap_dp=True, sequence_parallel=False)
 FAMILIES = {f.name: f for f in (
     Family("korthikanti", "Korthikanti A100", target_mean=2.5, target_max=5.0, flags=_MEGATRON,

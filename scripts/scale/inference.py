@@ -75,7 +75,7 @@ class DecodeProfile(_Pass):
         sequences = np.ceil(np.asarray(plan.batch) / plan.dp)
         rows = sequences * tokens
         q, kv = np.asarray(model.heads) * model.head_dim, 2 * np.asarray(model.kv_heads) * model.head_dim
-        self.layers = work = Work.empty()
+        self.layers = work = Work.on(device)
         how = dict(b_bytes=weight_bytes, out_bytes=2)
         copies = np.maximum(kv, 2 * t * model.head_dim)
         latent = np.asarray(model.kv_lora) > 0

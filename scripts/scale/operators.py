@@ -36,6 +36,8 @@ class Work:
         Seconds of each unit at full rate per call, and calls.
     moved : list of array
         Bytes per call.
+    concurrent : bool
+        Arrays and vector units of one operator work side by side.
     """
 
     names: list
@@ -45,10 +47,12 @@ class Work:
     memory: list
     calls: list
     moved: list
+    concurrent: bool
 
     @classmethod
-    def empty(cls):
-        return cls([], [], [], [], [], [], [])
+    def on(cls, device):
+        """Return no work of ``device``."""
+        return cls([], [], [], [], [], [], [], device.concurrent)
 
     def matrix(self, name, device, m, k, n, *, batch=1, calls=1, vector=0.0, **how):
         """Add products; ``vector`` seconds of the vector units belong to the same kernel."""
@@ -71,13 +75,18 @@ class Work:
                               (self.moved, moved)):
             column.append(value)
 
+    def _compute(self, arrays, vector, calibration):
+        """Return seconds of arrays and vector units together."""
+        parts = arrays / calibration.matrix, vector / calibration.vector
+        return np.maximum(*parts) if self.concurrent else sum(parts)
+
     def times(self, calibration):
         """Return (name, kind, seconds of all calls, calls) of every operator."""
         found = []
         for name, kind, arrays, vector, memory, calls in zip(
                 self.names, self.kinds, self.arrays, self.vector, self.memory, self.calls, strict=True):
             reached = calibration.short_rows if kind == "cache" else calibration.memory
-            busy = np.maximum(arrays / calibration.matrix + vector / calibration.vector, memory / reached)
+            busy = np.maximum(self._compute(arrays, vector, calibration), memory / reached)
             found.append((name, kind, np.asarray(calls) * (busy + calibration.launch * (busy > 0)), calls))
         return found
 
@@ -87,9 +96,9 @@ class Work:
         for (_, kind, time, _), arrays, vector, memory in zip(
                 self.times(calibration), self.arrays, self.vector, self.memory, strict=True):
             reached = calibration.short_rows if kind == "cache" else calibration.memory
-            compute = arrays / calibration.matrix + vector / calibration.vector
-            bound = memory / reached > compute
-            share = arrays / calibration.matrix / np.maximum(compute, _NO_TIME)
+            bound = memory / reached > self._compute(arrays, vector, calibration)
+            both = arrays / calibration.matrix + vector / calibration.vector
+            share = arrays / calibration.matrix / np.maximum(both, _NO_TIME)
             out["memory"] = out["memory"] + np.where(bound, time, 0.0)
             out["matrix"] = out["matrix"] + np.where(bound, 0.0, time * share)
             out["vector"] = out["vector"] + np.where(bound, 0.0, time * (1 - share))
@@ -114,7 +123,7 @@ def _products(work, device, plan, name, m, k, n, backward, passes, element, call
 
 def attention_work(model, plan, device, *, backward=False, passes=1.0):
     """Return the work of scores, softmax and weighted sum of one layer for a microbatch."""
-    work = Work.empty()
+    work = Work.on(device)
     batch = plan.microbatch * np.ceil(np.asarray(model.heads) / plan.tp)
     rows = plan.seq_len / np.asarray(plan.cp)
     depth = model.head_dim + np.asarray(model.rope_dim)
@@ -132,12 +141,11 @@ def attention_work(model, plan, device, *, backward=False, passes=1.0):
     kept = np.where(on_chip, 0, element)
     work.matrix("scores", device, rows, depth, columns, batch=batch, calls=products + extra, passes=passes,
                 a_bytes=element, b_bytes=element, out_bytes=kept,
-                vector=np.where(flash, softmax * scores / device.vector_rate / (products + extra), 0.0))
+                vector=np.where(on_chip, softmax * scores / device.vector_rate / (products + extra), 0.0))
     work.matrix("weighted sum", device, rows, columns, model.head_dim, batch=batch, calls=products,
                 passes=passes, a_bytes=kept, b_bytes=element, out_bytes=element)
-    unfused = np.where(flash, 0.0, scores)
-    work.elementwise("softmax", device, unfused, softmax,
-                     np.where(on_chip, 0, (5.5 if backward else 4.5) * element))
+    work.elementwise("softmax", device, np.where(on_chip, 0.0, scores), softmax,
+                     (5.5 if backward else 4.5) * element)
     return work
 
 
@@ -206,7 +214,7 @@ def layer_work(model, plan, device, *, backward=False, passes=1.0, experts=True)
 
 def head_work(model, plan, device, *, backward=False, passes=1.0):
     """Return the work of the last norm, the vocabulary product and the loss."""
-    work = Work.empty()
+    work = Work.on(device)
     element = np.where(np.asarray(passes) > 1, 4, 2)
     columns = np.ceil(np.asarray(model.vocab) / plan.tp / _VOCABULARY_MULTIPLE) * _VOCABULARY_MULTIPLE
     _products(work, device, plan, "vocabulary", plan.tokens, np.asarray(model.hidden), columns, backward, passes,
@@ -217,6 +225,6 @@ def head_work(model, plan, device, *, backward=False, passes=1.0):
 
 def optimizer_work(device, parameters):
     """Return the work of an Adam step on ``parameters`` weights of a rank."""
-    work = Work.empty()
+    work = Work.on(device)
     work.elementwise("optimizer", device, parameters, _OPTIMIZER_PASSES, _OPTIMIZER_BYTES)
     return work

@@ -36,6 +36,9 @@ class Plan:
         Norms and residuals split over ``tp``; attention that keeps no scores in memory; gradients sent
         behind the backward pass; transfers of tensor parallelism and between interleaved stages cut up
         behind the products.
+    early_stop : bool
+        Recomputation ends with the last thing that the backward pass needs, so the last product of a layer
+        is not done again (PyTorch without reentrancy, and every compiler that removes unused code).
     bytes : int
         Of an element of weights and activations.
     """
@@ -56,6 +59,7 @@ class Plan:
     flash: bool = True
     overlap_dp: bool = True
     overlap_tp: bool = False
+    early_stop: bool = True
     bytes: int = 2
 
     @property

@@ -84,7 +84,7 @@ def training_space(model, ranks, batch, seq_len):
         x[good] for x in (tp, pp, cp, ep, vpp, micro, zero, recompute, dp))
     yes = np.ones(tp.shape, bool)
     return Plan(np.full(tp.shape, batch), np.full(tp.shape, seq_len), tp, pp, dp, cp, ep, vpp, micro, zero,
-                np.zeros(tp.shape, int), recompute, yes, yes, yes, yes, np.full(tp.shape, 2))
+                np.zeros(tp.shape, int), recompute, yes, yes, yes, yes, yes, np.full(tp.shape, 2))
 
 
 def _slices(plan):
@@ -155,7 +155,7 @@ def search_inference(job, batch, tokens, *, decode=True, keep=5, update=lambda d
     tp, pp, ep, dp = (x[good] for x in (tp, pp, ep, dp))
     yes, ones = np.ones(tp.shape, bool), np.ones(tp.shape, int)
     space = Plan(np.full(tp.shape, batch), np.full(tp.shape, 1 if decode else tokens), tp, pp, dp, ones, ep, ones,
-                 ones, ones * 0, ones * 0, ones * 0, yes, yes, yes, yes, ones * 2)
+                 ones, ones * 0, ones * 0, ones * 0, yes, yes, yes, yes, yes, ones * 2)
 
     def cost(plan):
         memory = inference_memory(model, plan, job.device, tokens)

@@ -58,8 +58,8 @@ def core_line(job, run, device=None):
         return "Core: tiles over multiprocessors (no RTL)."
     if run is not None:
         return (f"Core: {run.config.name} ({run.config.rows} x {run.config.cols}), {run.source}: "
-                f"{run.m} x {run.k} x {run.n} on {run.backend}, {run.cycles:,} cycles, PE busy {run.busy:.1%}; modelled "
-                f"{run.predicted:,.0f}, correction {run.correction:.3f}.")
+                f"{run.m} x {run.k} x {run.n} on {run.backend}, {run.cycles:,} cycles, PE busy {run.busy:.1%}; "
+                f"modelled {run.predicted:,.0f}, correction {run.correction:.3f}.")
     runs = project_runs()
     best = max(runs, key=lambda r: r.m * r.k * r.n)
     worst = max(runs, key=lambda r: abs(r.correction - 1))

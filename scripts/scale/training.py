@@ -21,6 +21,8 @@ from scripts.scale.operators import attention_work, head_work, layer_work, optim
 
 __all__ = ["StepTime", "TrainingProfile"]
 
+_LAST_PRODUCTS = ("feed-forward down", "experts down", "shared expert down")
+
 
 @dataclass(frozen=True)
 class StepTime:
@@ -103,7 +105,13 @@ class TrainingProfile:
         share = np.asarray(self.model.dense_layers) / self.model.layers
         return plain * (1 - share) + self.dense[backward].time(calibration) * share
 
-    def _communication(self, calibration):
+    def _last_product(self, calibration):
+        """Return seconds of the forward pass that recomputation leaves out, and its collectives of two."""
+        last = sum(time for name, _, time, _ in self.forward.times(calibration) if name in _LAST_PRODUCTS)
+        spares = np.asarray(self.plan.early_stop, bool)
+        return np.where(spares, last, 0.0), np.where(spares, 1, 0)
+
+    def _communication(self, calibration, spared):
         """Return exposed-if-nothing-helps seconds of a layer's collectives: name -> (forward, backward)."""
         model, plan, groups = self.model, self.plan, self.groups
         recompute = np.asarray(plan.recompute) == 2
@@ -116,7 +124,7 @@ class TrainingProfile:
         sent = np.where(np.asarray(model.experts) > 0, self.hidden_bytes * model.experts_per_token, 0.0)
         shuffle = 2 * collective_time("all_to_all", sent, groups["ep"], calibration)
         shuffle = shuffle * np.where(np.asarray(model.experts) > 0, model.expert_layers / model.layers, 0.0)
-        return {"tensor parallel": (2 * parallel, (2 + 2 * recompute) * parallel),
+        return {"tensor parallel": (2 * parallel, (2 + (2 - spared) * recompute) * parallel),
                 "context parallel": (ring, 2 * ring),
                 "expert parallel": (shuffle, (1 + recompute) * shuffle)}
 
@@ -126,9 +134,10 @@ class TrainingProfile:
         recompute = np.asarray(plan.recompute)
         forward, backward = self._layer(calibration, 0), self._layer(calibration, 1)
         flash = np.asarray(plan.flash, bool)
-        again = np.where(recompute == 2, forward,
+        last, spared = self._last_product(calibration)
+        again = np.where(recompute == 2, forward - last,
                          np.where((recompute == 1) & ~flash, self.attention.time(calibration), 0.0))
-        communication = self._communication(calibration)
+        communication = self._communication(calibration, spared)
         # Chunks of a transfer go behind chunks of the product beside it; the first has nothing to hide behind.
         exposed, hidden = {}, {}
         for name, (f, b) in communication.items():
