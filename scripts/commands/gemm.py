@@ -82,6 +82,7 @@ def command(a, b, output, config, dtype, out_dtype, double_row, a_layout, trace,
     read_a = read_a if a_layout == "MK" else read_a.T
     report = {
         "m": m, "k": k, "n": n, "config": config.name, "rows": config.rows, "cols": config.cols,
+        "core": config.canonical() | {"memory_bytes_per_cycle": config.memory_bytes_per_cycle},
         "dtype": [a_fmt.name, b_fmt.name], "out_dtype": out_fmt.name,
         "largest_error": {"operands as given": _error(d, a_mk, b),
                           "narrowed operands": _error(d, read_a, read_b)},

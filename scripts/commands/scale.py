@@ -290,3 +290,92 @@ def validate_command(data, fit, quick, show_rows, output, as_json):
     print()
     for line in validation_notes(results):
         print(line)
+
+
+def _names(ctx, parameter, value):
+    return tuple(name for name in value.split(",") if name)
+
+
+def _numbers(ctx, parameter, value):
+    try:
+        numbers = tuple(int(x) for x in value.split(","))
+    except ValueError:
+        numbers = (-1,)
+    if min(numbers) < 0:
+        raise ValueError(f"{parameter.opts[-1]} must be numbers from 0 up, separated by commas, not {value!r}")
+    return numbers
+
+
+_kind_option = click.option("--kind", default="train", type=click.Choice(["train", "prefill", "decode"]),
+                            show_default=True, help="What to cost.")
+
+
+@command.command("compare")
+@click.argument("systems", nargs=-1, required=True, metavar="SYSTEM...")
+@click.option("--model", "model_name", required=True, metavar="NAME|config.json|FILE.toml", help="What to run.")
+@_kind_option
+@click.option("--batch", default=256, show_default=True, type=click.IntRange(1), help="Sequences.")
+@click.option("--seq-len", type=click.IntRange(1), help="Tokens per sequence  [default: the model's]")
+@click.option("--chips", type=click.IntRange(1), help="Chips of every system in place of its own number.")
+@click.option("--dtype", default="bf16", type=click.Choice(_DTYPES), show_default=True, help="Operand format.")
+@click.option("--figures", default="vendor", show_default=True, type=click.Choice(["vendor", "brief"]),
+              help="Set of figures to prefer.")
+@json_option
+def compare_command(systems, model_name, kind, batch, seq_len, chips, dtype, figures, as_json):
+    """Cost one job on several systems, each with the fastest division that fits.
+
+    \b
+    Example:
+      trncore scale compare trn1.32xlarge trn2.48xlarge trn2-ultraserver dgx-h100 --model llama-3.1-8b
+    """
+    from scripts.scale.comparison import COLUMNS, compare
+    from scripts.scale.workloads import load_model
+    model = load_model(model_name)
+    with progress("compare", total=len(systems)) as update:
+        rows = compare(systems, model, kind, batch, seq_len or model.seq_len, chips=chips, dtype=dtype,
+                       figures=figures, update=update)
+    if as_json:
+        print_json([dict(zip(COLUMNS, row, strict=True)) for row in rows])
+    else:
+        print_table(COLUMNS, rows)
+
+
+@command.command("sweep")
+@click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--systems", default="trn2-ultraserver", show_default=True, callback=_names, metavar="NAME,...")
+@click.option("--models", required=True, callback=_names, metavar="NAME,...", help="What to run.")
+@_kind_option
+@click.option("--chips", default="0", show_default=True, callback=_numbers, metavar="N,...",
+              help="Numbers of chips; 0: the system's own.")
+@click.option("--batch", "batches", default="512", show_default=True, callback=_numbers, metavar="N,...",
+              help="Sequences per step.")
+@click.option("--per-chip", is_flag=True, help="--batch is per chip.")
+@click.option("--seq-len", "tokens", default="0", show_default=True, callback=_numbers, metavar="N,...",
+              help="Tokens per sequence; 0: the model's.")
+@click.option("--dtypes", default="bf16", show_default=True, callback=_names, metavar="NAME,...")
+@click.option("--format", "form", default="parquet", type=click.Choice(["parquet", "csv"]), show_default=True)
+@click.option("--workers", default=1, show_default=True, type=click.IntRange(1), help="Local processes.")
+@click.option("--dask", metavar="ADDRESS", help="Scheduler of a Dask cluster in their place.")
+@json_option
+def sweep_command(folder, systems, models, kind, chips, batches, per_chip, tokens, dtypes, form, workers, dask,
+                  as_json):
+    """Search the best division at every point of a grid, in processes or on a Dask cluster.
+
+    Points are written to DIR as they are done; the same command continues an interrupted sweep.
+
+    \b
+    Example:
+      trncore scale sweep weak --models llama-3.1-70b --chips 1024,4096,16384 --batch 1 --per-chip
+      trncore scale sweep weak --models llama-3.1-70b --chips 1024,4096 --dask tcp://10.0.0.1:8786
+    """
+    from scripts.scale.sweep import Sweep, run_sweep
+    for dtype in dtypes:
+        if dtype not in _DTYPES:
+            raise ValueError(f"--dtypes must be among {', '.join(_DTYPES)}, not {dtype!r}")
+    sweep = Sweep(kind, systems, models, chips, batches, tokens, dtypes, per_chip)
+    with progress("sweep", total=len(sweep.points())) as update:
+        path, count, before = run_sweep(sweep, folder, form=form, workers=workers, dask=dask, update=update)
+    if as_json:
+        print_json({"results": str(path), "points": count, "resumed": before})
+    else:
+        print(f"{path}: {count} points, {before} of them from before")

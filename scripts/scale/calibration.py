@@ -6,11 +6,14 @@ family of measurements.
 """
 
 from dataclasses import dataclass, fields, replace
+from statistics import median
 
 from scripts.scale import DATA
+from scripts.scale.families import FAMILIES
 from scripts.scale.tables import number, read_toml
 
-__all__ = ["CALIBRATION_FILE", "Calibration", "carried_over", "load_calibration", "software_of"]
+__all__ = ["CALIBRATION_FILE", "Calibration", "carried_over", "load_calibration", "software_of",
+           "typical_software"]
 
 CALIBRATION_FILE = DATA / "calibration.toml"
 _CARRIED = {"neuroncore-v3": "neuroncore-v2", "neuroncore-v4": "neuroncore-v2", "tpu-v4": "tpu-v5p",
@@ -79,3 +82,13 @@ def load_calibration(generation, family=None, path=CALIBRATION_FILE):
 def software_of(generation, path=CALIBRATION_FILE):
     """Return family -> software overhead of the families of a generation."""
     return read_toml(path).get("software", {}).get(carried_over(generation), {})
+
+
+def typical_software(generation, kind, path=CALIBRATION_FILE):
+    """Return the median software overhead of a generation's families of a kind, ``"train"`` or ``"decode"``.
+
+    What a new job has to expect: between the best tuned runs and the others; 1 without families.
+    """
+    factors = [factor for name, factor in software_of(generation, path).items()
+               if FAMILIES[name].kind == kind and FAMILIES[name].constants and not FAMILIES[name].per_call]
+    return median(factors) if factors else 1.0

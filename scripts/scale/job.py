@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scripts.scale.calibration import load_calibration
+from scripts.scale.calibration import load_calibration, typical_software
 from scripts.scale.device import Device
 from scripts.scale.inference import DecodeProfile, PrefillProfile, speculative_speedup
 from scripts.scale.memory import inference_memory, training_memory
@@ -93,7 +93,10 @@ class Job:
                  watts_per_chip=None):
         self.system, self.model, self.dtype = system, model, dtype
         self.device = Device.of(system.chip, config, core_correction)
-        self.calibration = load_calibration(system.chip.generation)
+        generation = system.chip.generation
+        constants = load_calibration(generation)
+        self.calibration = constants.with_software(typical_software(generation, "train"))
+        self.serving = constants.with_software(typical_software(generation, "decode"))
         self.usd, self.price = system.price_per_chip_hour(usd_per_chip_hour)
         self.watts = watts_per_chip or system.chip.get("power_w", 0.0)
 
@@ -111,7 +114,7 @@ class Job:
     def prefill(self, plan):
         """Return the Outcome of reading ``plan.batch`` prompts of ``plan.seq_len`` tokens."""
         latency = PrefillProfile(self.system, self.device, self.model, plan, dtype=self.dtype).latency(
-            self.calibration)
+            self.serving)
         memory = inference_memory(self.model, plan, self.device, plan.seq_len)
         tokens = plan.batch * plan.seq_len
         flops = float(self.model.flops_per_token(plan.seq_len)) / 3 * tokens
@@ -122,14 +125,14 @@ class Job:
 
         ``draft`` is a Model for speculative decoding, on the same ranks.
         """
-        latency = DecodeProfile(self.system, self.device, self.model, plan, context).latency(self.calibration)
+        latency = DecodeProfile(self.system, self.device, self.model, plan, context).latency(self.serving)
         memory = inference_memory(self.model, plan, self.device, context)
         flops = float(self.model.flops_per_token(context)) / 3 * plan.batch
         seconds, extra = latency.total, {"context": context}
         if draft is not None:
             check = DecodeProfile(self.system, self.device, self.model, plan, context,
-                                  tokens=draft_tokens + 1).latency(self.calibration).total
-            one = DecodeProfile(self.system, self.device, draft, plan, context).latency(self.calibration).total
+                                  tokens=draft_tokens + 1).latency(self.serving).total
+            one = DecodeProfile(self.system, self.device, draft, plan, context).latency(self.serving).total
             seconds, expected = speculative_speedup(float(one), float(check), float(latency.total), draft_tokens,
                                                     acceptance)
             extra |= {"without_speculation": float(latency.total), "tokens_per_check": expected}

@@ -55,7 +55,7 @@ def _config(where, table, config):
     if config is not None:
         return config
     if isinstance(table.get("core"), dict):
-        return CoreConfig.from_dict(table["core"])
+        return CoreConfig.from_dict({"name": table["config"], **table["core"]})
     try:
         return CoreConfig.preset(table["config"])
     except ValueError as error:

@@ -163,6 +163,6 @@ def search_inference(job, batch, tokens, *, decode=True, keep=5, update=lambda d
             profile = DecodeProfile(job.system, job.device, model, plan, tokens)
         else:
             profile = PrefillProfile(job.system, job.device, model, plan, dtype=job.dtype)
-        return profile.latency(job.calibration).total, memory
+        return profile.latency(job.serving).total, memory
 
     return _search(space, cost, keep, update)
