@@ -38,8 +38,10 @@ _RECOMPUTE = ("none", "selective", "full")
 @click.option("--recompute", default="selective", type=click.Choice(_RECOMPUTE), show_default=True,
               help="Activations computed again in the backward pass.")
 @click.option("--no-flash", is_flag=True, help="Attention that keeps its scores in memory.")
+@click.option("--no-overlap", is_flag=True, help="No transfer goes behind computation.")
 @click.option("--dtype", default="bf16", type=click.Choice(_DTYPES), show_default=True, help="Operand format.")
 @click.option("--search", is_flag=True, help="Find the fastest division that fits.")
+@click.option("--operators", is_flag=True, help="Print cycles, bound, bytes and busy fraction per operator.")
 @click.option("--tokens", type=float, metavar="N", help="Tokens of a whole training run, for its cost.")
 @click.option("--price", type=float, metavar="USD", help="USD per chip and hour in place of the file's price.")
 @click.option("--power", type=float, metavar="WATT", help="Watts per chip in place of the assumption.")
@@ -112,7 +114,8 @@ def _plan(options, job, seq_len):
     batch = options["batch"] or (8 * dp if options["kind"] == "train" else dp)
     plan = Plan(batch, seq_len, tp, options["pp"], dp, options["cp"], options["ep"], options["vpp"],
                 options["microbatch"], options["zero"], recompute=RECOMPUTE.index(options["recompute"]),
-                flash=not options["no_flash"], bytes=4 if options["dtype"] == "fp32" else 2)
+                flash=not options["no_flash"], overlap_dp=not options["no_overlap"],
+                overlap_tp=not options["no_overlap"], bytes=4 if options["dtype"] == "fp32" else 2)
     if options["kind"] == "decode":
         check_plan(replace(plan, cp=1), job.model)
     check_plan(plan, job.model, ranks)
@@ -131,7 +134,8 @@ def _outcome(options, job):
             raise ValueError("--search needs --batch, the sequences of a step")
         with progress(f"{job.model.name} on {job.system.name}") as update:
             if kind == "train":
-                found = search_training(job, options["batch"], seq_len, update=update)
+                found = search_training(job, options["batch"], seq_len, overlap=not options["no_overlap"],
+                                        update=update)
             else:
                 found = search_inference(job, options["batch"], context if kind == "decode" else seq_len,
                                          decode=kind == "decode", update=update)
@@ -163,7 +167,7 @@ def _run(options):
     if options["as_json"]:
         print_json(_json(job, outcome, found, run))
     else:
-        _print_outcome(job, outcome, found, run)
+        _print_outcome(job, outcome, found, run, options["operators"])
 
 
 def _json(job, outcome, found, run):
@@ -181,8 +185,15 @@ def _core_source(run):
              "model_cycles": r.predicted} for r in runs]
 
 
-def _print_outcome(job, outcome, found, run):
-    from scripts.scale.summary import core_line, headline, items_table, memory_table
+def _print_outcome(job, outcome, found, run, operators):
+    from scripts.scale.summary import (
+        collective_lines,
+        core_line,
+        headline,
+        items_table,
+        memory_table,
+        operators_table,
+    )
     for line in headline(job, outcome, found):
         print(line)
     print()
@@ -190,6 +201,11 @@ def _print_outcome(job, outcome, found, run):
     print()
     print_table(*memory_table(outcome))
     print()
+    if operators:
+        print_table(*operators_table(job, outcome))
+        print()
+    for line in collective_lines(job, outcome):
+        print(line)
     print(core_line(job, run))
 
 

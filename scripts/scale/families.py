@@ -24,6 +24,8 @@ class Family:
         False: no row is ever used to fit; all rows are predictions.
     per_call : bool
         The software overhead is seconds per call instead of a factor: runs timed from the host.
+    software_from : dict
+        For a family that is not fitted: kind of null model -> family whose software overhead it takes.
     constants : bool
         Its odd rows take part in fitting the constants of the generation, not of its own overhead only.
     why : str
@@ -40,6 +42,7 @@ class Family:
     fitted: bool = True
     per_call: bool = False
     constants: bool = True
+    software_from: dict = field(default_factory=dict)
     why: str = ""
 
 
@@ -67,11 +70,12 @@ FAMILIES = {f.name: f for f in (
                                                     sequence_parallel=False),
            constants=False, why="all releases, which differ by up to 30 % for one configuration"),
     Family("decode", "decode latency, Trn1, Inf2", "decode", target_mean=6.0, target_max=20.0,
-           why="median time per token, batch 1 to 8, quality A"),
+           why="median time per token, batch 1 to 8, quality A; the whole cache is read, as it was compiled"),
     Family("trainium2", "Trainium2", "mixed", target_mean=15.0, fitted=False,
-           flags=dict(flash=True, zero=3, overlap_dp=True, sequence_parallel=True, recompute=2),
-           why="constants of NeuronCore-v2 carried over, nothing fitted; runs behind a request server are left "
-               "out"),
+           flags=dict(flash=True, zero=3, overlap_dp=False, sequence_parallel=True, recompute=2),
+           software_from={"weights": "decode", "flops": "trn1-training"},
+           why="constants and software overhead of NeuronCore-v2 carried over, nothing fitted, no overlap as on "
+               "Trainium1; means over requests of a load generator are left out"),
     Family("multislice", "TPU multislice", target_mean=5.0, flags=dict(_FSDP, overlap_tp=True),
            why="MaxText on v5e and v5p; batch and sharding as printed, weights sharded inside a slice; XLA hides "
                "tensor-parallel transfers (collective matmul)"),

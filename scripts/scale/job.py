@@ -8,6 +8,7 @@ from scripts.scale.calibration import load_calibration, typical_software
 from scripts.scale.device import Device
 from scripts.scale.inference import DecodeProfile, PrefillProfile, speculative_speedup
 from scripts.scale.memory import inference_memory, training_memory
+from scripts.scale.operators import layer_work
 from scripts.scale.parallelism import RECOMPUTE
 from scripts.scale.training import TrainingProfile
 
@@ -137,6 +138,13 @@ class Job:
                                                     acceptance)
             extra |= {"without_speculation": float(latency.total), "tokens_per_check": expected}
         return self._outcome("decode", plan, seconds, latency.items, {}, memory, plan.batch, flops, None, extra)
+
+    def layer(self, outcome):
+        """Return the Work of one layer's forward pass in ``outcome``."""
+        if outcome.kind == "decode":
+            return DecodeProfile(self.system, self.device, self.model, outcome.plan,
+                                 outcome.extra["context"]).layers
+        return layer_work(self.model, outcome.plan, self.device, passes=self.device.passes(self.dtype))
 
     def _capacity(self, seconds, plan):
         return float(seconds) * self.device.peak * float(plan.ranks)

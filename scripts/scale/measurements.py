@@ -189,7 +189,7 @@ def _decode_row(r):
     return Row(int(r["row_id"]), "trainium2" if second else "decode", system,
                f"{r['model']}, batch {r['batch']}, {read}+{written}, {r['tp']} cores", r["model"],
                float(r["value"]) * 1e-3, model, plan, "bf16", int(r["chips"]),
-               {"context": read + written, "weight_bytes": 1 if "int8" in r["dtype"] else 2})
+               {"context": int(r["seq_len"]), "weight_bytes": 1 if "int8" in r["dtype"] else 2})
 
 
 def _kernel_row(line, r):

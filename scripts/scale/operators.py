@@ -19,6 +19,9 @@ _NORM_PASSES, _RESIDUAL_PASSES, _ACTIVATION_PASSES, _ROTARY_PASSES = 3, 2, 3, 3
 _NO_TIME = 1e-30
 _VOCABULARY_MULTIPLE = 128
 """Columns that every rank's part of the vocabulary is padded to (Megatron-LM's default)."""
+_LOSS_PASSES, _LOSS_BYTES = 5, 18
+"""Cross entropy in float32 of logits in 16 bits, half of forward and backward together as PyTorch does it: widen
+(2 + 4), logarithm of softmax (4 + 4); gradient made (4), through the softmax (4 + 4 + 4), narrowed (4 + 2)."""
 _BACKWARD_VECTOR = 1.5
 """Elementwise work of the backward pass over that of the forward pass: three operands instead of two."""
 
@@ -36,6 +39,8 @@ class Work:
         Seconds of each unit at full rate per call, and calls.
     moved : list of array
         Bytes per call.
+    useful : list of array
+        Seconds that the arrays need for the multiply-accumulates alone, per call.
     concurrent : bool
         Arrays and vector units of one operator work side by side.
     """
@@ -47,17 +52,19 @@ class Work:
     memory: list
     calls: list
     moved: list
+    useful: list
     concurrent: bool
 
     @classmethod
     def on(cls, device):
         """Return no work of ``device``."""
-        return cls([], [], [], [], [], [], [], device.concurrent)
+        return cls([], [], [], [], [], [], [], [], device.concurrent)
 
     def matrix(self, name, device, m, k, n, *, batch=1, calls=1, vector=0.0, **how):
         """Add products; ``vector`` seconds of the vector units belong to the same kernel."""
         arrays, memory, moved = device.gemm(m, k, n, batch, **how)
-        self._add(name, "matrix", arrays, vector, memory, calls, moved)
+        useful = 2.0 * np.asarray(m) * k * n * batch * how.get("passes", 1.0) / device.array_peak
+        self._add(name, "matrix", arrays, vector, memory, calls, moved, useful)
 
     def elementwise(self, name, device, elements, passes, bytes_each, *, calls=1):
         """Add elementwise work on ``elements`` numbers."""
@@ -69,10 +76,10 @@ class Work:
         """Add reading of ``moved`` bytes in short rows."""
         self._add(name, "cache", 0.0, 0.0, moved / device.memory_rate, calls, moved)
 
-    def _add(self, name, kind, arrays, vector, memory, calls, moved):
+    def _add(self, name, kind, arrays, vector, memory, calls, moved, useful=0.0):
         for column, value in ((self.names, name), (self.kinds, kind), (self.arrays, arrays),
                               (self.vector, vector), (self.memory, memory), (self.calls, calls),
-                              (self.moved, moved)):
+                              (self.moved, moved), (self.useful, useful)):
             column.append(value)
 
     def _compute(self, arrays, vector, calibration):
@@ -219,7 +226,7 @@ def head_work(model, plan, device, *, backward=False, passes=1.0):
     columns = np.ceil(np.asarray(model.vocab) / plan.tp / _VOCABULARY_MULTIPLE) * _VOCABULARY_MULTIPLE
     _products(work, device, plan, "vocabulary", plan.tokens, np.asarray(model.hidden), columns, backward, passes,
               element)
-    work.elementwise("loss", device, plan.tokens * columns, 4, 2 * 4 + element)
+    work.elementwise("loss", device, plan.tokens * columns, _LOSS_PASSES, _LOSS_BYTES * device.spilled)
     return work
 
 

@@ -14,6 +14,7 @@ from scripts.scale.summary import (
     headline,
     items_table,
     memory_table,
+    operators_table,
     totals_table,
 )
 
@@ -75,7 +76,8 @@ def write_report(path, job, outcome, found=None, run=None):
     """
     lines = headline(job, outcome, found)
     parts = [f"<h1>{html.escape(lines[0])}</h1>", *(f"<p>{html.escape(line)}</p>" for line in lines[1:])]
-    parts += [_table(*items_table(outcome)), _table(*memory_table(outcome))]
+    parts += [_table(*items_table(outcome)), _table(*memory_table(outcome)),
+              _table(*operators_table(job, outcome))]
     parts += [f'<img alt="{name}" src="data:image/png;base64,{base64.b64encode(data).decode()}">'
               for name, data in _drawn(job, outcome)]
     if found is not None and found.plans:

@@ -52,7 +52,7 @@ def _divisors(n, most=None):
     return [d for d in range(1, min(n, most or n) + 1) if n % d == 0]
 
 
-def training_space(model, ranks, batch, seq_len):
+def training_space(model, ranks, batch, seq_len, *, overlap=True):
     """Return one Plan whose arrays hold every possible division of a training job over ``ranks``.
 
     Raises
@@ -84,7 +84,8 @@ def training_space(model, ranks, batch, seq_len):
         x[good] for x in (tp, pp, cp, ep, vpp, micro, zero, recompute, dp))
     yes = np.ones(tp.shape, bool)
     return Plan(np.full(tp.shape, batch), np.full(tp.shape, seq_len), tp, pp, dp, cp, ep, vpp, micro, zero,
-                np.zeros(tp.shape, int), recompute, yes, yes, yes, yes, yes, np.full(tp.shape, 2))
+                np.zeros(tp.shape, int), recompute, yes, yes, yes & overlap, yes & overlap, yes,
+                np.full(tp.shape, 2))
 
 
 def _slices(plan):
@@ -114,19 +115,21 @@ def _search(space, cost, keep, update):
                  nearest)
 
 
-def search_training(job, batch, seq_len, *, keep=5, update=lambda done: None):
+def search_training(job, batch, seq_len, *, overlap=True, keep=5, update=lambda done: None):
     """Return the Found of a training job on all ranks of its system.
 
     Parameters
     ----------
     job : Job
     batch, seq_len : int
+    overlap : bool
+        Whether transfers go behind computation where they can.
     keep : int
         Plans to return.
     update : callable
         Called with the number of configurations done.
     """
-    space = training_space(job.model, job.system.ranks, batch, seq_len)
+    space = training_space(job.model, job.system.ranks, batch, seq_len, overlap=overlap)
 
     def cost(plan):
         profile = TrainingProfile(job.system, job.device, job.model, plan, job.dtype)

@@ -2,12 +2,16 @@
 
 import numpy as np
 
+from scripts.scale.collectives import chosen
 from scripts.scale.fitting import is_fitted
+from scripts.scale.memory import rank_parameters
+from scripts.scale.network import stages
 from scripts.scale.parallelism import RECOMPUTE
 from scripts.scale.rtl_runs import project_runs
 
-__all__ = ["contradiction_lines", "core_line", "figures_table", "headline", "items_table", "memory_table",
-           "totals_table", "validation_json", "validation_notes", "validation_rows", "validation_table"]
+__all__ = ["collective_lines", "contradiction_lines", "core_line", "figures_table", "headline", "items_table",
+           "memory_table", "operators_table", "totals_table", "validation_json", "validation_notes",
+           "validation_rows", "validation_table"]
 
 GIB = 1 << 30
 _QUOTED_NAMES = {"bf16_pflops": "bf16 PFLOPS", "memory_gb": "HBM GB", "memory_tb_s": "HBM TB/s", "ranks": "ranks"}
@@ -124,6 +128,40 @@ def memory_table(outcome):
     rows.append(("total", float(outcome.memory.total) / GIB))
     rows.append(("capacity", outcome.memory.capacity / GIB))
     return ["memory of a rank", "GiB"], rows
+
+
+def operators_table(job, outcome):
+    """Return (columns, rows) of the operators of one layer, forward, on one rank, at full rates.
+
+    Bound by what takes longest: arrays or vector units (compute), memory, or the launch (latency).
+    """
+    work, launch, rows = job.layer(outcome), job.calibration.launch, []
+    for name, arrays, vector, memory, calls, moved, useful in zip(
+            work.names, work.arrays, work.vector, work.memory, work.calls, work.moved, work.useful, strict=True):
+        compute, memory, calls = float(np.maximum(arrays, vector)), float(memory), float(calls)
+        if not calls * (compute + memory):
+            continue
+        seconds = max(compute, memory) + launch
+        bound = max(("compute", compute), ("memory", memory), ("latency", launch), key=lambda pair: pair[1])[0]
+        rows.append((name, calls, int(seconds * job.device.clock), bound, int(float(moved)),
+                     f"{float(useful) / seconds:.1%}"))
+    return ["operator of a layer", "calls", "cycles", "bound", "bytes", "array busy"], rows
+
+
+def collective_lines(job, outcome):
+    """Return a line per group of ranks: which algorithm every level of the network uses."""
+    plan, model = outcome.plan, job.model
+    rows = plan.tokens if outcome.kind != "decode" else plan.batch / plan.dp
+    hidden = float(rows) * model.hidden * 2
+    stage = float(sum(rank_parameters(model, plan)))
+    groups = (("tensor parallel", plan.tp, 1, hidden), ("data parallel", plan.dp * plan.cp, plan.tp, stage * 4))
+    lines = []
+    for name, size, stride, volume in groups:
+        levels = chosen(volume, stages(job.system, job.device, size, stride), job.calibration)
+        if levels:
+            lines.append(f"{name}, {size} ranks, {volume / 1e6:,.3g} MB: "
+                         + ", ".join(f"{algorithm} over {level}" for level, algorithm in levels))
+    return lines
 
 
 def validation_table(results):

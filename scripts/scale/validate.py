@@ -121,7 +121,8 @@ def _null_factor(groups):
 
 
 def _predict(batch, calibration, overheads):
-    overhead = overheads.get(batch.family, 0.0 if batch.per_call else 1.0)
+    name = FAMILIES[batch.family].software_from.get(batch.kind, batch.family)
+    overhead = overheads.get(name, 0.0 if batch.per_call else 1.0)
     return batch.with_software(batch.predict(calibration), overhead)
 
 

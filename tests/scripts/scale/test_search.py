@@ -22,6 +22,10 @@ def test_the_fastest_that_fits_comes_first():
         assert outcome.seconds == pytest.approx(seconds)
 
 
+def test_without_overlap_nothing_is_faster():
+    assert search_training(JOB, 256, 8192, overlap=False).seconds[0] > search_training(JOB, 256, 8192).seconds[0]
+
+
 def test_every_configuration_of_the_space_is_possible():
     space = training_space(JOB.model, 256, 256, 8192)
     rng = np.random.default_rng(0)

@@ -1,7 +1,15 @@
 from scripts.scale.job import Job
 from scripts.scale.parallelism import Plan
 from scripts.scale.rtl_runs import project_runs
-from scripts.scale.summary import contradiction_lines, core_line, headline, items_table, totals_table
+from scripts.scale.summary import (
+    collective_lines,
+    contradiction_lines,
+    core_line,
+    headline,
+    items_table,
+    operators_table,
+    totals_table,
+)
 from scripts.scale.systems import load_system
 from scripts.scale.workloads import load_model
 
@@ -13,6 +21,22 @@ def test_the_headline_has_everything_that_matters():
     text = "\n".join(headline(JOB, OUTCOME))
     for word in ("figures vendor", "fits", "tokens/s", "MFU", "USD", "2025-11-30", "ASSUMING 500 W", "days"):
         assert word in text
+
+
+def test_operators_have_cycles_bound_bytes_and_busy_fraction():
+    columns, rows = operators_table(JOB, OUTCOME)
+    assert columns[2:] == ["cycles", "bound", "bytes", "array busy"]
+    table = {row[0]: row for row in rows}
+    assert table["feed-forward up"][3] == "compute"
+    assert float(table["feed-forward up"][5][:-1]) > 80
+    assert table["residuals"][3] == "memory"
+    assert all(0 <= float(row[5][:-1]) <= 100 for row in rows)
+
+
+def test_algorithms_of_collectives_are_named():
+    text = "\n".join(collective_lines(JOB, OUTCOME))
+    assert "tensor parallel, 8 ranks" in text
+    assert "over NeuronLink-v3" in text
 
 
 def test_shares_add_up():

@@ -9,8 +9,8 @@ from scripts.scale.validate import FamilyResult, RowResult, validate, write_cali
 RESULTS = {r.family.name: r for r in validate(left_out=False)}
 # What the constants of the project reach on rows that were not fitted, in percent, and a margin: a change of
 # the model that makes a family worse has to be seen and said.
-REACHED = {"korthikanti": 3.5, "narayanan": 7, "megatron-h100": 8, "trn1-training": 8, "decode": 6, "trainium2": 35,
-           "multislice": 9, "bloom": 10, "fsdp-a100-40": 8, "fsdp-a100-80": 9, "fsdp-h100": 11}
+REACHED = {"korthikanti": 3.5, "narayanan": 7, "megatron-h100": 8, "trn1-training": 8, "decode": 6,
+           "trainium2": 17, "multislice": 9, "bloom": 10, "fsdp-a100-40": 8, "fsdp-a100-80": 9, "fsdp-h100": 11}
 
 
 @pytest.mark.parametrize(("name", "percent"), REACHED.items())
