@@ -14,12 +14,16 @@ from scipy.optimize import least_squares
 from scripts.scale.calibration import Calibration
 from scripts.scale.families import FAMILIES
 
-__all__ = ["CONSTANTS", "fit_generation", "is_fitted", "software_overhead"]
+__all__ = ["CONSTANTS", "Refit", "fit_generation", "is_fitted", "software_overhead"]
 
 CONSTANTS = ("matrix", "vector", "memory", "short_rows", "link", "overlap", "launch", "collective")
 _START = Calibration()
 _LIMITS = {"matrix": (0.3, 1.0), "vector": (0.1, 1.0), "memory": (0.3, 1.0), "short_rows": (0.05, 1.0),
            "link": (0.1, 1.0), "overlap": (0.3, 1.0), "launch": (1e-7, 1e-3), "collective": (1e-6, 2e-3)}
+_OUTLIER = 0.1
+"""Relative error from which a row counts less and less."""
+_MOST_STEP = 0.3
+"""Natural logarithm that a refit moves a constant by, at most."""
 _PULL = 0.03
 """Weight of one natural logarithm away from the start, beside one row's relative error of 1."""
 
@@ -110,7 +114,65 @@ def fit_generation(batches, use=is_fitted, start=_START, evaluations=60):
         return np.concatenate([*found, _PULL * (x - center)])
 
     first = np.clip(np.log([getattr(start, name) for name in names]), low + 1e-6, high - 1e-6)
-    best = least_squares(residuals, first, bounds=(low, high), loss="soft_l1", f_scale=0.1,
+    best = least_squares(residuals, first, bounds=(low, high), loss="soft_l1", f_scale=_OUTLIER,
                          max_nfev=evaluations)
     calibration = constants(best.x)
     return calibration, {family: value for family, (_, value) in overheads(calibration).items()}
+
+
+class Refit:
+    """Refits of a generation without some of its rows: one Gauss-Newton step from the fit with all of them.
+
+    Leaving a model out moves constants little, so the model is taken as linear in their logarithms; predictions
+    with the refitted constants are exact again.
+
+    Parameters
+    ----------
+    batches : list of Batch
+        Of one generation, families that may be fitted only.
+    calibration : Calibration
+        The fit with all rows.
+    """
+
+    _STEP = 1e-3
+
+    def __init__(self, batches, calibration):
+        self.batches = [b for b in batches if FAMILIES[b.family].constants]
+        self.calibration = calibration
+        self.center = np.log([getattr(_START, name) for name in CONSTANTS])
+        self.x = np.log([getattr(calibration, name) for name in CONSTANTS])
+        self.logs = [np.log(b.predict(calibration)) for b in self.batches]
+        self.slopes = [np.stack([(np.log(b.predict(self._moved(i))) - log) / self._STEP
+                                 for i in range(len(CONSTANTS))], axis=1)
+                       for b, log in zip(self.batches, self.logs, strict=True)]
+
+    def _moved(self, index):
+        value = np.exp(self.x[index] + self._STEP)
+        return replace(self.calibration, **{CONSTANTS[index]: float(value)})
+
+    def without(self, use):
+        """Return the Calibration that the rows in ``use`` want."""
+        families = sorted({b.family for b in self.batches})
+        blocks, wanted = [_PULL * np.eye(len(CONSTANTS), len(CONSTANTS) + len(families))], [
+            _PULL * (self.center - self.x)]
+        for number, family in enumerate(families):
+            errors, slopes = [], []
+            for b, log, slope in zip(self.batches, self.logs, self.slopes, strict=True):
+                mask = np.array([use(row) for row in b.rows])
+                if b.family == family and mask.any():
+                    errors.append((np.log(b.measured) - log)[mask])
+                    slopes.append(slope[mask])
+            if not errors:
+                continue
+            errors, slopes = np.concatenate(errors), np.concatenate(slopes)
+            left = errors - np.median(errors)
+            # Weights of the loss that fit_generation uses, a row counting less the farther off it is.
+            weight = (1 + (left / _OUTLIER) ** 2) ** -0.25 / np.sqrt(errors.size)
+            software = np.zeros((errors.size, len(families)))
+            software[:, number] = 1.0
+            blocks.append(np.hstack([slopes, software]) * weight[:, None])
+            wanted.append(errors * weight)
+        step = np.linalg.lstsq(np.vstack(blocks), np.concatenate(wanted), rcond=None)[0][:len(CONSTANTS)]
+        low, high = (np.log([_LIMITS[name][i] for name in CONSTANTS]) for i in (0, 1))
+        x = np.clip(self.x + np.clip(step, -_MOST_STEP, _MOST_STEP), low, high)
+        return replace(self.calibration, **dict(zip(CONSTANTS, np.exp(x).tolist(), strict=True)))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scripts.scale.calibration import CALIBRATION_FILE, load_calibration, software_of
-from scripts.scale.fitting import CONSTANTS, fit_generation, is_fitted, software_overhead
+from scripts.scale.fitting import CONSTANTS, Refit, fit_generation, is_fitted, software_overhead
 from scripts.scale.families import FAMILIES
 from scripts.scale.measurements import read_rows
 from scripts.scale.predict import batches
@@ -73,23 +73,9 @@ class FamilyResult:
         return "met" if good else "missed"
 
 
-def fit_all(groups, use=is_fitted, starts=None, evaluations=60):
-    """Return generation -> (Calibration, family -> software overhead).
-
-    Parameters
-    ----------
-    groups : list of Batch
-    use : callable
-        Row -> whether it may be fitted.
-    starts : dict, optional
-        Generation -> Calibration to start from.
-    evaluations : int
-    """
-    found = {}
-    for generation, members in _by_generation(groups).items():
-        start = {} if starts is None else {"start": starts[generation]}
-        found[generation] = fit_generation(members, use, evaluations=evaluations, **start)
-    return found
+def fit_all(groups):
+    """Return generation -> (Calibration, family -> software overhead) for a list of Batch."""
+    return {generation: fit_generation(members) for generation, members in _by_generation(groups).items()}
 
 
 def _by_generation(groups):
@@ -127,9 +113,10 @@ def _predict(batch, calibration, overheads):
 
 
 def _left_out(groups, starts, update):
-    """Return family -> errors of rows whose model no fit has seen."""
+    """Return family -> mean error of rows whose model no fit has seen."""
     errors = defaultdict(list)
     members = _by_generation(groups)
+    refits = {generation: Refit(batches_, starts[generation]) for generation, batches_ in members.items()}
     jobs = [(generation, family, model) for generation, batches_ in members.items()
             for family, model in sorted({(b.family, row.group) for b in batches_ for row in b.rows})]
     for done, (generation, family, model) in enumerate(jobs):
@@ -138,19 +125,14 @@ def _left_out(groups, starts, update):
         def seen(row, family=family, model=model):
             return is_fitted(row) and not (row.family == family and row.group == model)
 
-        batches_ = members[generation]
-        affected = [b for b in batches_ if b.family == family and any(r.group == model for r in b.rows)]
-        if not any(seen(row) for b in batches_ for row in b.rows):
-            continue
-        calibration, overheads = fit_generation(batches_, seen, starts[generation], evaluations=3)
-        if family not in overheads:
-            own = [b for b in batches_ if b.family == family]
-            overheads[family] = software_overhead(own, [b.predict(calibration) for b in own],
-                                                  [np.zeros(len(b.rows), bool) for b in own])
-        for b in affected:
-            predicted = _predict(b, calibration, overheads)
-            errors[family] += [100 * abs(predicted[i] / b.measured[i] - 1)
-                               for i, row in enumerate(b.rows) if row.group == model]
+        calibration = refits[generation].without(seen)
+        own = [b for b in members[generation] if b.family == family]
+        seconds = [b.predict(calibration) for b in own]
+        masks = [np.array([seen(row) for row in b.rows]) for b in own]
+        overhead = software_overhead(own, seconds, masks)
+        for b, predicted in zip(own, seconds, strict=True):
+            left = np.array([row.group == model for row in b.rows])
+            errors[family] += (100 * np.abs(b.with_software(predicted, overhead) / b.measured - 1))[left].tolist()
     return {family: float(np.mean(values)) for family, values in errors.items()}
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from scripts.scale.calibration import Calibration
-from scripts.scale.fitting import CONSTANTS, fit_generation, is_fitted, software_overhead
+from scripts.scale.fitting import CONSTANTS, Refit, fit_generation, is_fitted, software_overhead
 from scripts.scale.measurements import read_rows
 from scripts.scale.predict import batches
 
@@ -50,3 +50,17 @@ def test_nothing_to_fit_on_is_said():
 
 def test_the_constants_are_a_handful():
     assert len(CONSTANTS) <= 8
+
+
+def test_a_refit_is_near_the_full_one():
+    found = batches([r for r in read_rows() if r.family == "decode"])
+    fitted, _ = fit_generation(found)
+
+    def seen(row):
+        return is_fitted(row) and row.group != "Mistral-7B"
+
+    near, full = Refit(found, fitted).without(seen), fit_generation(found, seen)[0]
+    for batch in found:
+        ratio = batch.predict(near) / batch.predict(full)
+        assert np.abs(ratio / np.median(ratio) - 1).max() < 0.05
+    assert near != fitted
