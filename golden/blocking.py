@@ -7,9 +7,12 @@ from hdl.params import isa
 
 __all__ = ["Plan", "Step", "divide", "exchanges_operands", "marks", "plan_gemm", "runs"]
 
-_PREFERRED_STEP_CYCLES = 512
-"""Array cycles that one step should last at least: some times the latency of device memory."""
+_PREFERRED_STEP_CYCLES = 256
+"""Array cycles that one step should last at least: with two more on their way, some times the latency of
+device memory.  Where the memory is the limit, the array lags behind it by a step."""
 _MAX_STEP_TILES = 8
+_MAX_STEP_INSTRUCTIONS = 24
+"""Loads and matmuls of a step; a loop of so many is fetched once."""
 _MAX_SLOTS = 3
 """One slot is being computed with, one is being loaded, one is on its way."""
 _MAX_PSUM_SLOTS = 4
@@ -131,11 +134,12 @@ def runs(items, kind, *, ends_apart=True):
 
 
 def _steps(k, rows, step_tiles):
-    """Divide K: two steps of one tile, so that the array starts early and goes on, then all that slots hold."""
+    """Divide K: two steps of one tile, so that the array starts early and goes on, then as many as slots
+    hold, and one, so that little is left to do when it is loaded."""
     full, rest = divmod(k, rows)
     steps, tile = [], 0
     while tile < full:
-        tiles = min(step_tiles if tile > 1 else 1, full - tile)
+        tiles = max(1, min(step_tiles if tile > 1 else 1, full - tile - (rest == 0)))
         steps.append(Step(tile, tiles, rows))
         tile += tiles
     return (*steps, *[Step(full, 1, rest)] * (rest > 0))
@@ -197,7 +201,10 @@ def plan_gemm(config, m, k, n, a_bytes, b_bytes, out_bytes=None, vectors=0):
 
     a_tile, b_tile = block_tiles * m_tile * a_bytes, n_block * b_bytes
     k_tiles = _ceil(k, config.rows)
-    wanted = min(_ceil(_PREFERRED_STEP_CYCLES, block_tiles * n_block), _MAX_STEP_TILES)
+    width = n - (_ceil(n, n_block) - 1) * n_block
+    closing_pieces = divide(width, _ceil(_ceil(width, _MAX_CLOSING_PIECES), _BLOCK_MULTIPLE) * _BLOCK_MULTIPLE)
+    wanted = min(_ceil(_PREFERRED_STEP_CYCLES, block_tiles * n_block), _MAX_STEP_TILES,
+                 max(1, _MAX_STEP_INSTRUCTIONS // max(2 * block_tiles, 1 + len(closing_pieces))))
     slots = min(_FEW_SLOTS if few else _MAX_SLOTS, fit("a", a_tile))
     step_tiles = min(wanted, fit("a", slots * a_tile))
     steps = _steps(k, config.rows, step_tiles)
@@ -216,9 +223,8 @@ def plan_gemm(config, m, k, n, a_bytes, b_bytes, out_bytes=None, vectors=0):
         start = blocks[-1].start
         closing_blocks = (*others, range(start, start + before[-1].stop), range(start + last.start, m))
     closing_tiles = _ceil(len(closing_blocks[-1]), m_tile)
-    pieces = max(1, min(_MAX_CLOSING_PIECES, config.psum_banks // 2 // closing_tiles))
-    width = len(strips[-1])
-    closing_pieces = divide(width, _ceil(_ceil(width, pieces), _BLOCK_MULTIPLE) * _BLOCK_MULTIPLE)
+    if closing_tiles * len(closing_pieces) > max(config.psum_banks // 2, 1):
+        closing_pieces = (range(width),)
     block_banks = max(block_tiles, closing_tiles * len(closing_pieces))
     psum_slots = min(config.psum_banks // block_banks, _FEW_SLOTS if few else _MAX_PSUM_SLOTS)
     # Cycles in which the array goes through a column of a piece, over those in which one is loaded.

@@ -258,26 +258,32 @@ class _Gemm:
     def _step(self, block, step, turn, banks, first, last):
         """Load what a step needs, and let the array go through it.
 
-        The first step of all is loaded piece by piece.
+        The first and the last step of all are loaded piece by piece.
         """
         plan, a, b = self.plan, self.a_ring, self.b_ring
         tile = step.tile + turn * step.tiles
         b_tile = tile if plan.resident else 0
         opening = block.opening and first
-        a_parts, b_parts = [range(block.rows.size)], [range(block.columns.size)]
+        a_parts, b_parts = (range(block.rows.size),), (range(block.columns.size),)
         if opening:
             a_parts = [part for part in (range(min(plan.m_tile, block.rows.size)),
                                          range(plan.m_tile, block.rows.size)) if part]
-            b_parts = plan.closing_pieces if block.closing else plan.opening_pieces
+            b_parts = plan.opening_pieces
+        if block.closing and last:
+            b_parts = plan.closing_pieces
         loads = [(self.a, a, block.rows, part, 0, self.a_queue) for part in a_parts]
         if block.loads_b:
             loads_b = [(self.b, b, block.columns, part, b_tile, self.b_queue) for part in b_parts]
             loads = [load for pair in zip_longest(loads, loads_b) for load in pair if load]
-        for number, (operand, ring, place, part, at, queue) in enumerate(loads):
-            wait = [] if opening else [ring.free.consume()]
-            # The first load leaves all other units to those that follow.
-            left = (ring.units - 1) if opening and number < 2 else 0
-            update = [ring.free.add(left)] * (left > 0)
+        begun = set()
+        for operand, ring, place, part, at, queue in loads:
+            wait, update = [], []
+            if ring not in begun and opening and ring.units > 1:
+                # The first load leaves all other units to those that follow.
+                update = [ring.free.add(ring.units - 1)]
+            elif ring not in begun and not opening:
+                wait = [ring.free.consume()]
+            begun.add(ring)
             self._load(operand, tile, step, place, part, ring, at, queue, wait, update)
         self._multiply(block, step, banks, a_parts, b_parts, b_tile, first, last)
         a.advance()

@@ -1,5 +1,6 @@
 """Measured figures, as ratios in one run: what ``trncore bench`` prints."""
 
+import tracemalloc
 from functools import partial
 from time import perf_counter
 
@@ -15,6 +16,7 @@ from scripts.running import run_one
 __all__ = ["golden_speed", "pe_area", "pe_busy", "simulation_speed"]
 
 GOLDEN_SIZE = 1024
+SOFTFLOAT_SIZE = 32
 REPEATS = 3
 
 SIMULATED_SIZES = {"pysim": 12, "icarus": 24, "verilator": 64, "rtl": 128}
@@ -40,9 +42,12 @@ def _seconds(function):
 
 
 def golden_speed():
-    """Return rows (what, MAC/s, times a plain numpy loop) for one size on one core."""
+    """Return rows (what, MAC/s, times a plain numpy loop, peak megabytes) for one size on one core.
+
+    Memory is what Python's allocators, numpy's among them, hold at most during a call, results included.
+    """
     rng = np.random.default_rng(0)
-    size = GOLDEN_SIZE
+    size, few = GOLDEN_SIZE, SOFTFLOAT_SIZE
     a, b = (golden.widen(golden.cast(rng.normal(size=(size, size)), "bfloat16")) for _ in range(2))
     hostile_a, hostile_b = hostile_operands(size, size, size, "bfloat16", 0)
 
@@ -59,9 +64,38 @@ def golden_speed():
         "golden.matmul bfloat16, hostile operands": partial(golden.matmul, hostile_a, hostile_b, "bfloat16"),
         "numpy a @ b (BLAS, other bits)": partial(np.matmul, a, b),
     }
-    speeds = {name: size**3 / _seconds(function) for name, function in functions.items()}
+    macs = dict.fromkeys(functions, size**3)
+    softfloat = f"softfloatpy f32_mulAdd, {few}-cubed"
+    functions[softfloat], macs[softfloat] = partial(_softfloat, a[:few, :few], b[:few, :few]), few**3
+    speeds = {name: macs[name] / _seconds(function) for name, function in functions.items()}
     reference = next(iter(speeds.values()))
-    return [(name, speed, speed / reference) for name, speed in speeds.items()]
+    return [(name, speeds[name], speeds[name] / reference, _peak_megabytes(function))
+            for name, function in functions.items()]
+
+
+def _softfloat(a, b):
+    """The same product of float32 arrays, one fused multiply-add at a time; returns words."""
+    import softfloatpy
+    softfloatpy.set_rounding_mode(softfloatpy.RoundingMode.NEAR_EVEN)
+    rows, columns = ([[softfloatpy.Float32.from_float(float(x)) for x in line] for line in lines]
+                     for lines in (a, b.T))
+    zero = softfloatpy.Float32.from_float(-0.0)
+
+    def chain(row, column):
+        total = zero
+        for x, w in zip(row, column, strict=True):
+            total = softfloatpy.f32_mul_add(x, w, total)
+        return int.from_bytes(total.to_bytes(), "big")
+
+    return np.array([[chain(row, column) for column in columns] for row in rows], np.uint32)
+
+
+def _peak_megabytes(function):
+    tracemalloc.start()
+    function()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak / 1e6
 
 
 def simulation_speed(configs, backends):

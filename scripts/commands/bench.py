@@ -8,70 +8,112 @@ from scripts.files import load_config
 __all__ = ["command"]
 
 
-def _golden(configs, backends):
+_DEFAULT_CONFIGS = ("tiny", "small")
+_UTILIZATION_CONFIGS = ("small",)
+
+
+def _golden(configs, backends, update):
     from scripts.measure import golden_speed
-    return ["golden model, one core", "MAC/s", "times numpy loop"], golden_speed(), []
+    yield "golden", ["golden model, one core", "MAC/s", "times numpy loop", "peak MB"], golden_speed(), []
 
 
-def _simulation(configs, backends):
+def _simulation(configs, backends, update):
     from scripts.measure import simulation_speed
-    rows = simulation_speed(configs, backends)
-    return ["config", "backend", "cycles", "cycles/s", f"times {backends[0]}"], rows, []
+    rows = simulation_speed(_load(configs or _DEFAULT_CONFIGS), backends)
+    yield "simulation", ["config", "backend", "cycles", "cycles/s", f"times {backends[0]}"], rows, []
 
 
-def _busy(configs, backends):
+def _busy(configs, backends, update):
     from scripts.measure import pe_busy
     rows, notes = [], []
-    for config in configs:
+    for config in _load(configs or _DEFAULT_CONFIGS):
         done, left_out = pe_busy(config, backends[-1])
         rows += [(config.name, backends[-1], *row) for row in done]
-        notes += [f"Left out, too long on {backends[-1]}: {m} x {k} x {n} on {config.name}"
-                  for m, k, n in left_out]
-    return ["config", "backend", "M", "K", "N", "cycles", "PE busy"], rows, notes
+        notes += _left_out(left_out, config, backends[-1])
+    yield "busy", ["config", "backend", "M", "K", "N", "cycles", "PE busy"], rows, notes
 
 
-def _area(configs, backends):
+def _left_out(shapes, config, backend):
+    return [f"Left out, too long on {backend}: {m} x {k} x {n} on {config.name}" for m, k, n in shapes]
+
+
+def _utilization(configs, backends, update):
+    from scripts.measure import BUSY_CYCLES
+    from scripts.utilization import redmule_rows, table_rows
+    rows, notes, done, backend = [], [], 0, backends[-1]
+
+    def step():
+        nonlocal done
+        done += 1
+        update(done)
+
+    for config in _load(configs or _UTILIZATION_CONFIGS):
+        measured, misses, left_out = table_rows(config, backend, BUSY_CYCLES[backend], step)
+        rows += [(config.name, *row) for row in measured]
+        notes += _misses(misses) + _left_out(left_out, config, backend)
+    yield "utilization", ["config", "shape", "M", "K", "N", "cycles", "PE busy", "occupied", "bound",
+                          "times bound", "target", "met"], rows, notes
+    rows, misses = redmule_rows(backend, step)
+    yield "redmule", ["M=K=N", "A", "D", "cycles", "RedMulE", "ratio", "at most", "met"], rows, _misses(misses)
+
+
+def _misses(misses):
+    return [f"Missed, {what}: " + ", ".join(f"{cause} {cycles:,.0f}" for cause, cycles in causes.items() if cycles)
+            for what, causes in misses]
+
+
+def _area(configs, backends, update):
     from scripts.measure import pe_area
-    return ["combinational area", "NAND2 equivalents", "times the first"], pe_area(), []
+    yield "area", ["combinational area", "NAND2 equivalents", "times the first"], pe_area(), []
+
+
+def _load(names):
+    return [load_config(name) if isinstance(name, str) else name for name in names]
 
 
 def _configs(ctx, parameter, value):
-    return [load_config(name) for name in value]
+    return _load(value)
 
 
-BENCHES = {"golden": _golden, "simulation": _simulation, "busy": _busy, "area": _area}
+BENCHES = {"golden": _golden, "simulation": _simulation, "busy": _busy, "utilization": _utilization, "area": _area}
+"""Name -> generator of (table, columns, rows, notes)."""
 
 
 @click.command()
 @click.argument("name", required=False, type=click.Choice(list(BENCHES)), metavar="[NAME]")
-@click.option("--config", "configs", multiple=True, default=["tiny", "small"], show_default=True,
-              callback=_configs, metavar="NAME|FILE.toml", help="What to simulate; may be repeated.")
+@click.option("--config", "configs", multiple=True, callback=_configs, metavar="NAME|FILE.toml",
+              help="What to simulate; may be repeated.  [default: tiny and small; utilization: small]")
 @json_option
 def command(name, configs, as_json):
-    """Measure and print ratios: golden, simulation, busy, area, or all four.
+    """Measure and print ratios: golden, simulation, busy, utilization, area, or all five.
 
     \b
-    golden      golden.matmul beside numpy
-    simulation  simulated cycles per second of every backend that is installed
-    busy        PE busy fraction from doorbell to interrupt, memory latency 20 to 60 cycles
-    area        NAND2 equivalents of multiply-accumulate units, yosys
+    golden       golden.matmul beside softfloatpy and numpy, peak memory
+    simulation   simulated cycles per second of every backend that is installed
+    busy         PE busy fraction from doorbell to interrupt, memory latency 20 to 60 cycles
+    utilization  the same for square, ragged, thin and deep shapes at latency 100, beside the bound that the
+                 shape allows; where it misses the target, cycles by cause; the same core beside RedMulE
+    area         NAND2 equivalents of multiply-accumulate units, yosys
 
     \b
     Example:
       trncore bench golden
-      trncore bench busy --config small
+      trncore bench utilization --config small
     """
     from scripts.backends import RTL_BACKENDS, available
     reasons = available()
     backends = [backend for backend in reversed(RTL_BACKENDS) if reasons[backend] is None]
     report = {}
     for bench in [name] if name else BENCHES:
-        with progress(f"bench {bench}"):
-            columns, rows, notes = BENCHES[bench](configs, backends)
-        report[bench] = [dict(zip(columns, row, strict=True)) for row in rows]
-        if not as_json:
-            print_table(columns, rows)
-            print("\n".join(["", *notes]))
+        with progress(f"bench {bench}") as update:
+            tables = list(BENCHES[bench](configs, backends, update))
+        for table, columns, rows, notes in tables:
+            report[table] = [dict(zip(columns, row, strict=True)) for row in rows]
+            if notes:
+                report[f"{table} notes"] = notes
+            if not as_json:
+                print_table(columns, rows)
+                print("\n".join(["", *notes]))
     if as_json:
         print_json(report)
     else:

@@ -1,13 +1,16 @@
 import json
 
+import numpy as np
 import pytest
 
+import golden
 from scripts import measure
 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
     monkeypatch.setattr(measure, "GOLDEN_SIZE", 32)
+    monkeypatch.setattr(measure, "SOFTFLOAT_SIZE", 4)
     monkeypatch.setattr(measure, "REPEATS", 1)
     monkeypatch.setattr(measure, "SIMULATED_SIZES", {"pysim": 4})
     monkeypatch.setattr(measure, "BUSY_SHAPES", ((4, 4, 4), (64, 64, 64)))
@@ -27,6 +30,31 @@ def test_golden(trncore):
     first, *others = json.loads(outcome.out)["golden"]
     assert first["times numpy loop"] == 1
     assert all(row["MAC/s"] > 0 for row in others)
+    assert all(row["peak MB"] > 0 for row in others)
+
+
+def test_softfloat_multiplies():
+    a, b = golden.widen(golden.cast(np.random.default_rng(0).standard_normal((2, 4, 4)), "bfloat16"))
+    expected = golden.matmul(a, b, "bfloat16", rows=4)
+    assert np.array_equal(measure._softfloat(a, b), expected.view(np.uint32))
+
+
+def test_utilization(trncore, monkeypatch):
+    from scripts import utilization
+    row = ("square", 8, 8, 8, 400, 0.1, 0.2, 300, 1.3, "<= 1.10 x bound", False)
+    monkeypatch.setattr(utilization, "table_rows", lambda config, backend, most, update: (
+        [row], [("8 x 8 x 8", {"program fetch": 150, "array": 250, "SBUF": 0})], [(9, 9, 9)]))
+    monkeypatch.setattr(utilization, "redmule_rows", lambda backend, update: (
+        [(32, "MK", "float16", 900, 876, 1.03, 1.05, True)], []))
+    outcome = trncore("bench", "utilization")
+    assert outcome.status == 0, outcome.err
+    assert "small   square" in outcome.out
+    assert "Missed, 8 x 8 x 8: program fetch 150, array 250\n" in outcome.out
+    assert "Left out, too long on pysim: 9 x 9 x 9 on small" in outcome.out
+    report = json.loads(trncore("bench", "utilization", "--config", "trn2", "--json").out)
+    assert report["utilization"][0]["config"] == "trn2"
+    assert report["redmule"][0]["RedMulE"] == 876
+    assert report["utilization notes"][0].startswith("Missed")
 
 
 def test_simulation_and_busy(trncore, monkeypatch):
