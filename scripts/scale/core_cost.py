@@ -8,7 +8,8 @@ the memory; and before the first and after the last matmul stand what nothing ca
 memory latency, the first tiles, the fill of the array, the last tile's way out.
 
 Among the blockings that fit SBUF and the two ways to choose the stationary operand, the fastest is taken.
-No number is fitted: ``tests/scripts/scale/test_core_cost.py`` holds the result against cycles of the RTL.
+One number is taken from the RTL: the cycles of decoding and descriptors at both ends of a program.  The rest is
+how the hardware works; ``tests/scripts/scale/test_core_cost.py`` holds it against cycles of the RTL within 2 %.
 """
 
 from dataclasses import dataclass, replace
@@ -27,7 +28,7 @@ _MINIMUM_MATMUL = 16
 _BLOCK_MULTIPLE = 16
 _LATENCY = 100
 """Cycles of memory latency at which the RTL is measured (``core.md``, measured targets)."""
-_START_AND_END = 3 * _LATENCY + 280
+_START_AND_END = 3 * _LATENCY + 140
 """Doorbell to first matmul and last sum to interrupt, apart from transfers: the program's fetch, the first
 load and the last write wait for memory once each, decoding and descriptors take the rest."""
 _SLOTS = 3

@@ -14,6 +14,7 @@ import numpy as np
 from scripts.scale import DATA
 from scripts.scale.families import FAMILIES
 from scripts.scale.parallelism import Plan
+from scripts.scale.tables import known_names
 from scripts.scale.workloads import Model
 
 __all__ = ["FILES", "Row", "read_rows"]
@@ -147,6 +148,13 @@ _TRAINING_FAMILIES = (
 )
 
 
+def _slice_of_v5p(name):
+    """Return the smallest known slice that holds the one named: after its cores, two per chip."""
+    chips = int(re.search(r"v5p-([0-9]+)", name)[1]) // 2
+    known = sorted(int(x.rsplit("-", 1)[1]) for x in known_names("systems") if x.startswith("tpu-v5p-"))
+    return f"tpu-v5p-{next((size for size in known if size >= chips), known[-1])}"
+
+
 def _training_row(r):
     kind = next(((name, system) for name, belongs, system in _TRAINING_FAMILIES if belongs(r)), None)
     if kind is None:
@@ -164,8 +172,7 @@ def _training_row(r):
     if dtype == "fp32":
         plan = replace(plan, bytes=4)
     if system is None:
-        # Slices of v5p are named after their cores, two per chip.
-        system = f"tpu-v5p-{int(re.match(r'[0-9]+x v5p-([0-9]+)', r['system'])[1]) // 2}"
+        system = _slice_of_v5p(r["system"])
     label = f"{r['model']}, {r['chips']} chips, {plan.tp}/{plan.pp}/{plan.dp}"
     return Row(int(r["row_id"]), name, system, label, r["model"], _seconds(r, model, plan), model, plan, dtype,
                int(r["chips"]), {"microbatches": microbatches, "version": r["sw_version"],

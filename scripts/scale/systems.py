@@ -16,7 +16,8 @@ __all__ = ["FIGURE_SETS", "Chip", "Contradiction", "Figure", "Network", "Price",
 FIGURE_SETS = ("vendor", "brief")
 _REQUIRED = ("cores", "arrays_per_core", "clock_ghz", "peak_bf16_tflops", "sbuf_mib", "hbm_gib", "hbm_tb_s",
              "vector_gelem_s", "softmax_passes")
-_KINDS = ("systolic", "multiprocessor")
+_KINDS = {"systolic": ("array_rows", "array_cols"), "multiprocessor": ("macs_per_cycle",)}
+"""Kind of chip -> figures that it needs besides, unless a preset of the core gives them."""
 _NETWORK_KINDS = ("torus", "switch")
 _SET_ORDER = {"vendor": ("vendor",), "brief": ("brief", "vendor")}
 _AGREES = 0.005
@@ -270,10 +271,17 @@ def load_chip(name, figure_set="vendor"):
     """
     path = find("chip", "chips", name)
     table, where = read_toml(path), path.name
-    return Chip(_text(where, table, "name"), _text(where, table, "title"), _text(where, table, "generation"),
-                _text(where, table, "kind", allowed=_KINDS), table.get("core_config"),
-                number(where, table, "ranks_per_chip", 1, integer=True),
-                _figures(where, table.get("figures", {})), figure_set)
+    kind, core = _text(where, table, "kind", allowed=_KINDS), table.get("core_config")
+    figures = _figures(where, table.get("figures", {}))
+    for name in () if core else _KINDS[kind]:
+        if name not in figures:
+            raise ValueError(f"{where}: figure {name!r} is missing, or core_config, a preset of the core")
+    chip = Chip(_text(where, table, "name"), _text(where, table, "title"), _text(where, table, "generation"), kind,
+                core, number(where, table, "ranks_per_chip", 1, integer=True), figures, figure_set)
+    if chip["cores"] % chip.ranks_per_chip:
+        raise ValueError(f"{where}: ranks_per_chip must divide the {chip['cores']} cores, "
+                         f"not {chip.ranks_per_chip}")
+    return chip
 
 
 def _network(where, table):

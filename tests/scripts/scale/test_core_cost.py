@@ -7,7 +7,7 @@ from scripts.scale.rtl_runs import project_runs
 
 SMALL = Core.from_config(CoreConfig.preset("small"))
 TRN2 = Core.from_config(CoreConfig.preset("trn2"))
-TOLERANCE = 0.06
+TOLERANCE = 0.02
 """Of the RTL's cycles, whole programs from doorbell to interrupt of 64-cubed on 8 x 8 and more."""
 
 

@@ -1,5 +1,6 @@
 import pytest
 
+from scripts.scale import DATA
 from scripts.scale.systems import FIGURE_SETS, load_chip, load_system
 from scripts.scale.tables import known_names
 
@@ -51,6 +52,19 @@ def test_a_users_file_is_checked(tmp_path):
         path.write_text(text)
         with pytest.raises(ValueError, match=message):
             load_system(str(path))
+
+
+def test_a_users_chip_is_checked(tmp_path):
+    good = (DATA / "chips" / "tpu-v5p.toml").read_text()
+    path = tmp_path / "mine.toml"
+    for text, message in ((good.replace("array_rows", "array_lines"), "figure 'array_rows' is missing"),
+                          (good.replace("value = 95,", "value = -95,"), "hbm_gib: value must be positive"),
+                          (good.replace("ranks_per_chip = 1", "ranks_per_chip = 3"), "ranks_per_chip must divide"),
+                          (good.replace('"systolic"', '"abacus"'), "kind must be one of systolic")):
+        assert text != good
+        path.write_text(text)
+        with pytest.raises(ValueError, match=message):
+            load_chip(str(path))
 
 
 def test_arrays_and_clock_give_nearly_the_quoted_peak():
