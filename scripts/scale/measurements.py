@@ -93,8 +93,11 @@ def _recompute(text, family):
 def _plan(r, family):
     tp, pp, dp = (_number(r[name], 1) or 1 for name in ("tp", "pp", "dp"))
     batch = _number(r["global_batch"]) or dp
-    micro = _number(r["microbatch"]) or (max(batch // dp, 1) if family.flags.get("zero") == 3 else 0)
     flags = dict(family.flags)
+    if flags.get("zero") == 3 and pp > 1:
+        # Nobody gathers weights for every microbatch of a pipeline.
+        flags["zero"] = 2
+    micro = _number(r["microbatch"]) or (max(batch // dp, 1) if flags.get("zero") == 3 else 0)
     flags.pop("recompute", None)
     if "SP" in r["recompute"]:
         flags["sequence_parallel"] = True
@@ -143,16 +146,18 @@ _TRAINING_FAMILIES = (
     ("fsdp-a100-40", lambda r: "llm-foundry" in r["source"] and r["chip"] == "A100-40GB", "a100-40gb-roce"),
     ("fsdp-a100-80", lambda r: "llm-foundry" in r["source"] and r["chip"] == "A100-80GB", "dgx-a100"),
     ("fsdp-h100", lambda r: "llm-foundry" in r["source"] and r["chip"] == "H100", "dgx-h100"),
+    ("bridge-h100", lambda r: r["system"] == "DGX-H100" and r["metric"].startswith("tokens"), "dgx-h100"),
+    ("torchtitan-h100", lambda r: "torchtitan" in r["source"] + r["notes"] + r["system"], "dgx-h100"),
+    ("maxtext-v6e", lambda r: r["chip"] == "TPUv6e", None),
     ("multislice", lambda r: "multislice" in r["system"] and r["chip"] == "TPUv5e", "tpu-v5e-256"),
     ("multislice", lambda r: "multislice" in r["system"] and r["chip"] == "TPUv5p", None),
 )
 
 
-def _slice_of_v5p(name):
-    """Return the smallest known slice that holds the one named: after its cores, two per chip."""
-    chips = int(re.search(r"v5p-([0-9]+)", name)[1]) // 2
-    known = sorted(int(x.rsplit("-", 1)[1]) for x in known_names("systems") if x.startswith("tpu-v5p-"))
-    return f"tpu-v5p-{next((size for size in known if size >= chips), known[-1])}"
+def _slice(kind, chips):
+    """Return the name of the smallest known slice of a TPU that holds ``chips``."""
+    known = sorted(int(x.rsplit("-", 1)[1]) for x in known_names("systems") if x.startswith(f"{kind}-"))
+    return f"{kind}-{next((size for size in known if size >= chips), known[-1])}"
 
 
 def _training_row(r):
@@ -172,7 +177,9 @@ def _training_row(r):
     if dtype == "fp32":
         plan = replace(plan, bytes=4)
     if system is None:
-        system = _slice_of_v5p(r["system"])
+        system = _slice("tpu-v6e", int(r["chips"])) if name == "maxtext-v6e" else _slice(
+            # Slices of v5p are named after their cores, two per chip.
+            "tpu-v5p", int(re.search(r"v5p-([0-9]+)", r["system"])[1]) // 2)
     label = f"{r['model']}, {r['chips']} chips, {plan.tp}/{plan.pp}/{plan.dp}"
     return Row(int(r["row_id"]), name, system, label, r["model"], _seconds(r, model, plan), model, plan, dtype,
                int(r["chips"]), {"microbatches": microbatches, "version": r["sw_version"],

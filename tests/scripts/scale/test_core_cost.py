@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from golden.bound import gemm_bound
 from hdl import CoreConfig
 from scripts.scale.core_cost import BOUNDS, Core, gemm_cost
 from scripts.scale.rtl_runs import project_runs
@@ -71,3 +72,11 @@ def test_no_product_is_faster_than_array_and_memory_allow():
 def test_sizes_below_one_are_refused():
     with pytest.raises(ValueError, match="k must be at least 1, not 0"):
         gemm_cost(SMALL, 4, 0, 4)
+
+
+@pytest.mark.parametrize("preset", ["small", "edge", "trn2"])
+def test_no_cost_is_below_the_documented_bound(preset):
+    config = CoreConfig.preset(preset)
+    core = Core.from_config(config)
+    for m, k, n in ((64, 64, 64), (33, 170, 250), (512, 512, 512), (1, 1024, 1024), (2048, 300, 129)):
+        assert gemm_cost(core, m, k, n).cycles >= 0.98 * gemm_bound(config, m, k, n).cycles
