@@ -24,6 +24,8 @@ matrix do, and no matmul is so short that the array waits for the next one."""
 _SLACK = 0.1
 """A last block of one m tile may have to wait for its operands by so much of its time."""
 _MAX_OPENING_PIECES = 3
+_LEAST_DIVIDED = 64
+"""Columns of a first block that are worth loading in pieces."""
 _MAX_CLOSING_PIECES = 4
 _FLOAT32_BYTES = 4
 
@@ -237,7 +239,12 @@ def plan_gemm(config, m, k, n, a_bytes, b_bytes, out_bytes=None, vectors=0):
 
 
 def _growing(total, growth):
-    """Divide ``range(total)`` into pieces each of which is ``growth`` times all before it."""
+    """Divide ``range(total)`` into pieces each of which is ``growth`` times all before it.
+
+    So few columns are not divided that fetching the instructions would take what the division saves.
+    """
+    if total < _LEAST_DIVIDED:
+        return (range(total),)
     ends = [min(_BLOCK_MULTIPLE, total)]
     while ends[-1] < total:
         ends.append(total if len(ends) == _MAX_OPENING_PIECES - 1 else min(ends[-1] * (1 + growth), total))
