@@ -91,9 +91,13 @@ def _recompute(text, family):
 
 
 def _plan(r, family):
-    tp, pp, dp = (_number(r[name], 1) or 1 for name in ("tp", "pp", "dp"))
+    tp, pp, cp = (_number(r[name], 1) or 1 for name in ("tp", "pp", "cp"))
+    ranks = int(r["chips"]) * (_number(r["cores_per_chip"]) or 1)
+    dp = _number(r["dp"]) or max(ranks // (tp * pp * cp), 1)
     batch = _number(r["global_batch"]) or dp
     flags = dict(family.flags)
+    if family.fitted:
+        flags["zero"] = _number(r["zero"], flags["zero"])
     if flags.get("zero") == 3 and pp > 1:
         # Nobody gathers weights for every microbatch of a pipeline.
         flags["zero"] = 2
@@ -109,8 +113,8 @@ def _plan(r, family):
     slices = re.match(r"([0-9]+)x .*multislice", r["system"])
     if slices:
         flags["shard"] = dp // int(slices[1])
-    return Plan(batch, int(r["seq_len"]), tp, pp, dp, _number(r["cp"], 1) or 1, vpp=vpp,
-                microbatch=micro, recompute=_recompute(r["recompute"], family), **flags)
+    return Plan(batch, int(r["seq_len"]), tp, pp, dp, cp, vpp=vpp, microbatch=micro,
+                recompute=_recompute(r["recompute"], family), **flags)
 
 
 def _seconds(r, model, plan):

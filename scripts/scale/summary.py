@@ -3,7 +3,6 @@
 import numpy as np
 
 from scripts.scale.collectives import chosen
-from scripts.scale.fitting import is_fitted
 from scripts.scale.memory import rank_parameters
 from scripts.scale.network import stages
 from scripts.scale.parallelism import RECOMPUTE
@@ -190,7 +189,7 @@ def validation_rows(results):
     """Return (columns, rows) of every row."""
     columns = ["family", "row", "fitted", "what", "measured s", "predicted s", "error %", "null error %"]
     return columns, [
-        (r.family.name, x.row.number, "yes" if r.family.fitted and is_fitted(x.row) else "no", x.row.label,
+        (r.family.name, x.row.number, "yes" if x.fitted else "no", x.row.label,
          x.row.seconds, x.predicted, round(x.error, 1), round(100 * (x.null / x.row.seconds - 1), 1))
         for r in results for x in r.rows]
 

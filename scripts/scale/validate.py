@@ -21,11 +21,12 @@ __all__ = ["FamilyResult", "RowResult", "fit_all", "validate", "write_calibratio
 
 @dataclass(frozen=True)
 class RowResult:
-    """One row: the Row, predicted seconds, and the null model's."""
+    """One row: the Row, predicted seconds, the null model's, and whether constants were fitted on it."""
 
     row: object
     predicted: float
     null: float
+    fitted: bool
 
     @property
     def error(self):
@@ -52,14 +53,11 @@ class FamilyResult:
 
     def errors(self, fitted=False):
         """Return absolute errors of the rows that were, or were not, fitted."""
-        return np.array([abs(r.error) for r in self.rows if self._fitted(r) == fitted])
+        return np.array([abs(r.error) for r in self.rows if r.fitted == fitted])
 
     def null_errors(self):
         """Return absolute errors of the null model on rows that were not fitted."""
-        return np.array([100 * abs(r.null / r.row.seconds - 1) for r in self.rows if not self._fitted(r)])
-
-    def _fitted(self, result):
-        return self.family.fitted and is_fitted(result.row)
+        return np.array([100 * abs(r.null / r.row.seconds - 1) for r in self.rows if not r.fitted])
 
     @property
     def verdict(self):
@@ -136,6 +134,15 @@ def _left_out(groups, starts, update):
     return {family: float(np.mean(values)) for family, values in errors.items()}
 
 
+def _key(row):
+    return row.family, row.number, row.seconds
+
+
+def _seen(directory):
+    """Return the keys of rows that the constants are fitted on: the odd ones of a folder."""
+    return {_key(row) for row in read_rows(directory) if is_fitted(row)}
+
+
 def validate(directory=None, *, fit=False, left_out=True, update=lambda done, text: None):
     """Return the list of FamilyResult.
 
@@ -151,6 +158,7 @@ def validate(directory=None, *, fit=False, left_out=True, update=lambda done, te
         Called with (number done, text) as work proceeds.
     """
     groups = batches(read_rows(directory))
+    seen = _seen(None if not fit else directory)
     if fit:
         fits = fit_all(groups)
         if directory is None:
@@ -169,7 +177,7 @@ def validate(directory=None, *, fit=False, left_out=True, update=lambda done, te
         for b in own:
             calibration, overheads = fits[b.generation]
             predicted = _predict(b, calibration, overheads)
-            rows += [RowResult(row, float(p), float(n * factors[b.kind]))
+            rows += [RowResult(row, float(p), float(n * factors[b.kind]), family.fitted and _key(row) in seen)
                      for row, p, n in zip(b.rows, predicted, b.null, strict=True)]
         results.append(FamilyResult(family, rows, without.get(name)))
     return results

@@ -79,4 +79,4 @@ def test_no_cost_is_below_the_documented_bound(preset):
     config = CoreConfig.preset(preset)
     core = Core.from_config(config)
     for m, k, n in ((64, 64, 64), (33, 170, 250), (512, 512, 512), (1, 1024, 1024), (2048, 300, 129)):
-        assert gemm_cost(core, m, k, n).cycles >= 0.98 * gemm_bound(config, m, k, n).cycles
+        assert gemm_cost(core, m, k, n).cycles >= gemm_bound(config, m, k, n).cycles
