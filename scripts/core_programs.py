@@ -19,7 +19,7 @@ from hdl.params.formats import FORMATS, DType
 from hdl.params.isa import EngineId, Opcode, Space
 
 __all__ = ["HEADER_BYTES", "PAGE", "damaged", "far", "image_of_streams", "is_short", "loops", "nops",
-           "patterned", "random_base", "shrunk_windows", "storm", "widened_windows"]
+           "patterned", "random_base", "shrunk_windows", "single", "storm", "widened_windows"]
 
 PAGE = 4096
 HEADER_BYTES = sum(field.bits for field in isa.PROGRAM_HEADER if field.name != "streams") // 8
@@ -123,14 +123,18 @@ def far(rng, image, engine, pc):
     size = FORMATS[DType(fields["dtype"]).name.lower()].bytes if "dtype" in fields else 4
     if rng.random() < 0.3:
         place = "offset" if "offset" in pattern else "base"
-        pattern[place] ^= 1 << int(rng.integers(next(field.bits for field in layout if field.name == place)))
+        field_bits = next(field.bits for field in layout if field.name == place)
+        pattern[place] ^= 1 << int(rng.integers(field_bits)) ^ size * int(rng.integers(256))
     dims = []
     for dim in pattern["dims"]:
         reach = 1 << int(rng.integers(1, bits["stride"]))
         stride = int(rng.integers(-reach, reach))
         dims.append(dict(dim) if rng.random() < 0.5 else
                     {"stride": stride - stride % size, "count": int(rng.integers(1, 4))})
-    dims[rng.integers(isa.NUM_DIMS)]["count"] = int(rng.integers(1 << int(rng.integers(1, bits["count"] + 1))))
+    # A power of two and what is left without it, or any number.
+    high = 1 << int(rng.integers(1, bits["count"]))
+    rest = min(high, 24) if rng.random() < 0.5 else high
+    dims[rng.integers(isa.NUM_DIMS)]["count"] = high + int(rng.integers(rest))
     images = []
     for most in (1 << bits["count"], 1024):
         pattern["dims"] = [{**dim, "count": min(dim["count"], most)} for dim in dims]
@@ -160,30 +164,59 @@ def patterned(rng, config, instructions):
     rng : numpy.random.Generator
     config : CoreConfig
     instructions : int
+        No more than there are semaphores for, two each and four.
     """
-    program = Program(config)
-    words = {Space.SBUF: config.sbuf_bytes // 4, Space.PSUM: config.psum_bytes // 4}
-    shapes = {space: (config.partitions, count) for space, count in words.items()}
-    chip = {Space.SBUF: program.sbuf(shapes[Space.SBUF], "float32", offset=0),
-            Space.PSUM: program.psum(shapes[Space.PSUM], banks=range(config.psum_banks))}
-    turn = program.semaphore("turn")
-    for space, view in chip.items():
-        tensor = program.dram_tensor(f"{space.name} before", shapes[space], "float32", "input")
-        program.dma_copy(view, tensor, update=turn.add())
+    program, chain = Program(config), _Chain(rng)
     program.dram_tensor("board", (_BOARD_BYTES // 4,), "float32", "inout")
-    changes, past = [], len(chip)
+    chip = [program.sbuf((config.partitions, config.sbuf_bytes // 4), "float32", offset=0),
+            program.psum((config.partitions, config.psum_bytes // 4), offset=0)]
+    for number, view in enumerate(chip):
+        tensor = program.dram_tensor(f"{number} before", view.shape, "float32", "input")
+        program.dma_copy(view, tensor, **chain.link(program))
+    changes = []
     for _ in range(instructions):
-        engine = str(rng.choice(("tensor", "activation", *config.engines[2:])))
-        made = [*_tensor_work(rng, config)] if engine == "tensor" else \
-            [_activation_work(rng, config) if engine == "activation" else _copy_work(rng, config)]
+        engine = str(rng.choice(config.engines))
+        made = [*_tensor_work(rng, config)] if engine == "tensor" else [_work(rng, config, engine)]
         for opcode, fields in made:
+            program.nop(engine, **chain.link(program))
             changes.append((engine_number(engine), opcode, fields))
-            program.nop(engine, wait=turn.wait(past), update=turn.add())
-            past += 1
-    for space, view in chip.items():
-        tensor = program.dram_tensor(f"{space.name} after", shapes[space], "float32", "output")
-        program.dma_copy(tensor, view, wait=turn.wait(past))
-    image = program.build()
+    for number, view in enumerate(chip):
+        tensor = program.dram_tensor(f"{number} after", view.shape, "float32", "output")
+        program.dma_copy(tensor, view, **chain.link(program))
+    image = _replace_nops(program.build(), changes)
+    return image, {tensor.name: hostile(tensor.shape, "float32", int(rng.integers(1 << 32)))
+                   for tensor in image.inputs}
+
+
+def single(rng, config):
+    """Return an image of one instruction like those of :func:`patterned`, of a DMA or the activation engine, its
+    inputs, and the number of the engine."""
+    program = Program(config)
+    program.dram_tensor("board", (_BOARD_BYTES // 4,), "float32", "inout")
+    engine = str(rng.choice(config.engines[1:]))
+    program.nop(engine)
+    image = _replace_nops(program.build(), [(engine_number(engine), *_work(rng, config, engine))])
+    return image, {"board": hostile((_BOARD_BYTES // 4,), "float32", 0)}, engine_number(engine)
+
+
+class _Chain:
+    """Lets every instruction wait for the one before, each with a semaphore of its own and any value."""
+
+    def __init__(self, rng):
+        self._random, self._number, self._wait = rng, 0, ()
+
+    def link(self, program):
+        """Return the arguments of the next call of the builder."""
+        semaphore = program.semaphore(f"link {self._number}")
+        self._number += 1
+        value = int(self._random.integers(1, isa.SEMAPHORE_MAX, endpoint=True))
+        wait, self._wait = self._wait, semaphore.consume(value)
+        return {"wait": wait, "update": semaphore.add(value)}
+
+
+def _replace_nops(image, changes):
+    """Put instructions, (number of the engine, opcode, fields), in the place of NOPs, whose waits and updates
+    stay."""
     places = {engine: [pc for pc in range(count) if image.instruction(engine, pc)[0] == Opcode.NOP]
               for engine, (_, count) in image.streams.items()}
     for engine, opcode, fields in changes:
@@ -194,8 +227,11 @@ def patterned(rng, config, instructions):
                 fields[side]["base"] += image.tensors["board"].address
         data = encode(opcode, {**fields, **header}, isa.instruction_bytes(engine))
         image = _with_instruction(image, engine, pc, data)
-    inputs = {tensor.name: hostile(tensor.shape, "float32", int(rng.integers(1 << 32))) for tensor in image.inputs}
-    return image, inputs
+    return image
+
+
+def _work(rng, config, engine):
+    return _activation_work(rng, config) if engine == "activation" else _copy_work(rng, config)
 
 
 def _tensor_work(rng, config):

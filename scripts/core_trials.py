@@ -34,7 +34,7 @@ DAMAGED_RANDOM_PROGRAMS = 24
 MOVED_PROGRAMS = 200
 BUS_ERRORS = 48
 PATTERNED_PROGRAMS = 24
-PATTERNED_INSTRUCTIONS = 20
+PATTERNED_INSTRUCTIONS = 14
 FAR_PROGRAMS = 240
 LOOPS = 20
 LONG_STREAM = 8200
@@ -261,13 +261,18 @@ def _patterned_programs(config, seed):
 
 
 def _far_programs(config, seed):
-    """The small program with a pattern that leaves its memory or goes on for ever."""
-    rng = np.random.default_rng((seed, 6))
+    """The small program, or a single instruction, with a pattern that leaves its memory or goes on for ever."""
     for number in range(FAR_PROGRAMS):
-        dtype = config.formats[number % len(config.formats)]
-        image, inputs = small_program(config, dtype), _small_inputs(config, dtype, seed)
-        places = _instructions(image)
-        image, cut = core_programs.far(rng, image, *places[number % len(places)])
+        rng = np.random.default_rng((seed, 6, number))
+        if number % 2:
+            image, inputs, engine = core_programs.single(rng, config)
+            pc = 0
+        else:
+            dtype = config.formats[number // 2 % len(config.formats)]
+            image, inputs = small_program(config, dtype), _small_inputs(config, dtype, seed)
+            places = _instructions(image)
+            engine, pc = places[number // 2 % len(places)]
+        image, cut = core_programs.far(rng, image, engine, pc)
         if _is_defined(cut, inputs):
             job = make_job(image, inputs, _options(config, number, seed), watchdog=WATCHDOG_CYCLES)
             yield Case(ProgramTrial(f"far program {number}", job, _is_brief(number)), cut, inputs)

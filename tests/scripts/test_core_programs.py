@@ -105,9 +105,14 @@ def test_patterned_programs_run(rng):
                for engine, (_, count) in image.streams.items() for pc in range(count)}
     assert isa.Opcode.NOP not in opcodes
     assert len(opcodes) > 1
-    before, after = inputs["SBUF before"], result.outputs["SBUF after"]
-    assert not np.array_equal(before.view(np.uint32), after.view(np.uint32)) \
-        or not np.array_equal(inputs["PSUM before"].view(np.uint32), result.outputs["PSUM after"].view(np.uint32))
+    assert any(inputs[f"{memory} before"].tobytes() != result.outputs[f"{memory} after"].tobytes()
+               for memory in (0, 1))
+
+
+def test_single_instructions(rng):
+    image, inputs, engine = core_programs.single(rng, CONFIG)
+    assert image.streams[engine][1] == 1
+    assert list(inputs) == ["board"]
 
 
 def test_elements_that_share_a_place_are_found():
