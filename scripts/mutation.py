@@ -30,7 +30,8 @@ from verification.mutation.playing import Stimulus, design_of, find_survivors
 from verification.native import referee
 from verification.rtl.model import RtlModel
 
-__all__ = ["ARITHMETIC", "ArithmeticCheck", "COLUMNS", "CONTROL", "ControlCheck", "checks", "summary"]
+__all__ = ["ARITHMETIC", "ArithmeticCheck", "COLUMNS", "CONTROL", "ControlCheck", "RegressionCheck", "checks",
+           "summary"]
 
 COLUMNS = ["unit", "mutants", "killed", "equivalent", "survivors", "score", "seconds"]
 
@@ -76,7 +77,7 @@ def checks(*, full, seed=0):
     seed : int
         Of the faults and of the stimulus.
     """
-    return [*(ArithmeticCheck(name, seed, SECONDS) for name in ARITHMETIC),
+    return [*(ArithmeticCheck(name, seed, SECONDS) for name in ARITHMETIC), RegressionCheck(seed),
             *(ControlCheck(name, seed, None if full else CI_CONTROL, SECONDS) for name in CONTROL)]
 
 
@@ -248,6 +249,21 @@ class _MutatedCore:
 
 
 _mutated_core = cache(_MutatedCore)
+
+
+@dataclass(frozen=True)
+class RegressionCheck:
+    """The regression of the core on the core without faults: what kills mutants agrees with the golden model."""
+
+    seed: int
+    name: str = "regression"
+
+    def run(self, progress):
+        """Return the row, of no mutants."""
+        start = time.monotonic()
+        model = RtlModel(cached_export(CONFIG))
+        expectations(model, core_trials(CONFIG, model.manifest, self.seed), progress=progress)
+        return _row(self.name, [], [], {}, CONTROL_TARGET, start)
 
 
 @dataclass(frozen=True)

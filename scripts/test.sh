@@ -103,8 +103,9 @@ step "Numbers, proofs, mutants, coverage"
 others=$(mktemp)
 {
     trncore verify --formal
-    # The classes of control take longer, and do not all reach their score yet: `trncore verify --mutation --full`.
-    for class in MAC converter "PSUM adder"; do trncore verify --mutation -k "$class"; done
+    # Of the classes of control, what kills their mutants runs on the core without any.  A sample of them that fits
+    # here is too small for a score of 95 %, and is another one after every change: `trncore verify --mutation --full`.
+    for class in MAC converter "PSUM adder" regression; do trncore verify --mutation -k "$class"; done
 } >"$others" 2>&1 &
 failed=0
 trncore verify --numbers --coverage || failed=1

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from scripts import mutation
+from scripts.core_trials import Case
 from scripts.evidence import run_check
 from verification.mutation.playing import Stimulus
 from verification.native.unit import Port, Unit
@@ -64,8 +65,29 @@ def test_expectations_that_the_unit_does_not_meet_are_a_failure(monkeypatch):
     assert "without mutant differs" in found["failures"][0]
 
 
+@pytest.mark.parametrize("wrong", [False, True])
+def test_the_core_without_faults_must_pass_the_regression(monkeypatch, wrong):
+    class Trial:
+        name = "trial"
+
+        def observe(self, model, mutant):
+            return {"wrong": ["the core is late"] if wrong else []}, 1
+
+        def within(self, cycles):
+            return self
+
+    class Model:
+        manifest = {}
+    monkeypatch.setattr(mutation, "cached_export", lambda config: None)
+    monkeypatch.setattr(mutation, "RtlModel", lambda directory: Model)
+    monkeypatch.setattr(mutation, "core_trials", lambda config, manifest, seed: [Case(Trial())])
+    found = run_check(mutation.RegressionCheck(0), lambda fraction: None)
+    assert found["passed"] is not wrong
+    assert ("the core is late" in str(found["failures"])) is wrong
+
+
 @pytest.mark.parametrize(("full", "sample"), [(True, None), (False, mutation.CI_CONTROL)])
 def test_checks_cover_every_class(full, sample):
     checks = mutation.checks(full=full)
-    assert [check.name for check in checks] == [*mutation.ARITHMETIC, *mutation.CONTROL]
+    assert [check.name for check in checks] == [*mutation.ARITHMETIC, "regression", *mutation.CONTROL]
     assert {check.sample for check in checks if check.name in mutation.CONTROL} == {sample}
