@@ -188,7 +188,7 @@ def _in_flight():
 def _tensor(full):
     from hdl.engine.tensor import TensorEngine
     config = _small_core()
-    bound = 30 if full else 20
+    bound = 24 if full else 20
     yield ControlProof("tensor progress", "something moves within 10 cycles while anything is to be done",
                        "tensor", lambda: TensorEngine(config), "TensorEngine, 2 x 2",
                        {"arbitrary_start": False, "bound": bound, "seconds": 900})

@@ -82,10 +82,11 @@ def checks(*, full, seed=0):
 
 
 def summary(rows):
-    """Return how many faults there were and what became of them."""
+    """Return how many faults there were, what became of them, and the numbers of all that survived."""
     count = {key: sum(row.get(key, 0) for row in rows) for key in ("mutants", "killed", "equivalent", "survivors")}
+    left = [f"{row['unit']} {', '.join(map(str, row['left']))}" for row in rows if row.get("left")]
     return (f"{count['mutants']} faults: {count['killed']} killed, {count['equivalent']} proven equivalent, "
-            f"{count['survivors']} neither.")
+            f"{count['survivors']} neither{': ' if left else ''}{'; '.join(left)}.")
 
 
 def _row(unit, mutants, left, proven, target, start):
@@ -93,8 +94,9 @@ def _row(unit, mutants, left, proven, target, start):
     killed = len(mutants) - len(left) - len(proven)
     score = killed / (len(mutants) - len(proven)) if len(mutants) > len(proven) else 1.0
     return {"unit": unit, "mutants": len(mutants), "killed": killed, "equivalent": len(proven),
-            "survivors": len(left), "score": round(score, 4), "seconds": round(time.monotonic() - start, 1),
-            "passed": score >= target, "failures": [f"survivor {mutant}" for mutant in left]}
+            "survivors": len(left), "left": [mutant.number for mutant in left], "score": round(score, 4),
+            "seconds": round(time.monotonic() - start, 1), "passed": score >= target,
+            "failures": [f"survivor {mutant}" for mutant in left]}
 
 
 # Arithmetic -----------------------------------------------------------------------------------------

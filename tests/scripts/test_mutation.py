@@ -57,6 +57,8 @@ def test_an_ineffective_regression_fails_and_names_the_survivors(monkeypatch):
     assert found["score"] < 0.9
     assert len(found["failures"]) == found["survivors"] == 30 - found["killed"] - found["equivalent"]
     assert all("least" in line for line in found["failures"])
+    numbers = [line.removeprefix("survivor ").split(":")[0] for line in found["failures"]]
+    assert f"least {', '.join(numbers)}." in mutation.summary([found])
 
 
 def test_expectations_that_the_unit_does_not_meet_are_a_failure(monkeypatch):

@@ -72,7 +72,7 @@ def prove_equivalent(design, modules, cells, mutants, *, whole=(), seconds=60, l
         roots = {root: f"{index}" for index, root in enumerate(dict.fromkeys(root for _, root in pairs))}
         script = [*design.read(modules), "design -save base"]
         for root, name in roots.items():
-            script += ["design -load base", f"hierarchy -top {root.module}", "proc", "zinit -all",
+            script += ["design -load base", f"hierarchy -top {root.module}", *_cut(root), "proc", "zinit -all",
                        f"design -save root{name}"]
             script += _netlist(root, name, "gold")
         for mutant, root in pairs:
@@ -112,12 +112,17 @@ def _roots(mutant, design, cells, whole):
     return [*found, *(_Root(module, None) for module in dict.fromkeys([*around, design.top]) if module in whole)]
 
 
+def _cut(root):
+    """Commands that leave of modules that are not kept only what they are connected with."""
+    if root.kept is None:
+        return []
+    return ["setattr -mod -set cut 1", f"setattr -mod -unset cut {' '.join(sorted(root.kept))}", "blackbox A:cut"]
+
+
 def _netlist(root, name, file, mutant=None):
     """Commands that write what is inside ``root``, with a mutant, as an AIG."""
     mutate = [mutant.command, START_AT_ZERO] if mutant else []
-    cut = [] if root.kept is None else [
-        "setattr -mod -set keep_hierarchy 1", f"setattr -mod -unset keep_hierarchy {' '.join(sorted(root.kept))}"]
-    return [f"design -load root{name}", *mutate, *cut, "flatten",
+    return [f"design -load root{name}", *mutate, "flatten",
             # Every register starts at zero now; what wires say of those that were optimized away is in the way.
             "setattr -unset init w:*", "zinit -all", "memory_map", f"expose -evert {root.module}/c:*",
             f"hierarchy -top {root.module}", "async2sync", "dffunmap", "simplemap", "techmap", "simplemap",
