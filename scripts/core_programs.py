@@ -19,7 +19,8 @@ from hdl.params.formats import FORMATS, DType
 from hdl.params.isa import EngineId, Opcode, Space
 
 __all__ = ["HEADER_BYTES", "PAGE", "damaged", "far", "image_of_streams", "is_short", "loops", "nops",
-           "patterned", "random_base", "shrunk_windows", "single", "storm", "widened_windows"]
+           "patterned", "random_base", "reserved", "shrunk_windows", "shuffled_windows", "single", "storm",
+           "widened_windows"]
 
 PAGE = 4096
 HEADER_BYTES = sum(field.bits for field in isa.PROGRAM_HEADER if field.name != "streams") // 8
@@ -44,17 +45,21 @@ def random_base(rng):
     return min(base, (1 << ADDRESS_BITS) - _ROOM) // PAGE * PAGE
 
 
-def widened_windows(rng, windows, count):
-    """Return ``count`` windows in any order that allow more than ``windows`` do, here and elsewhere."""
-    found = []
+def widened_windows(rng, windows):
+    """Return the windows, none, some or all of which allow more."""
+    found, share = [], rng.choice((0.0, 0.3, 1.0))
     for window in windows:
         below, above = (int(rng.integers(1 << 62)) >> int(rng.integers(62)) for _ in range(2))
-        if rng.random() < 0.5:
+        if rng.random() < share:
             window = replace(window, base=max(window.base - below, 0),
                              limit=min(window.limit + above, (1 << ADDRESS_BITS) - 1))
         found.append(window)
-    while len(found) < count:
-        found.append(_elsewhere(rng))
+    return found
+
+
+def shuffled_windows(rng, windows, count):
+    """Return ``count`` windows in any order: these and others elsewhere."""
+    found = [*windows, *(_elsewhere(rng) for _ in range(count - len(windows)))]
     return [found[i] for i in rng.permutation(count)]
 
 
@@ -383,6 +388,22 @@ def nops(config, engines, count):
     """Return an image of ``count`` instructions without effect for each engine."""
     streams = {engine: [(Opcode.NOP, {})] * count for engine in engines}
     return image_of_streams(config, PAGE, streams, [64] * len(streams))
+
+
+def reserved(config, engines, number):
+    """Return an image in whose streams the second of two instructions has one bit that must be zero.
+
+    The numbers from 0 on take the bits in turns, two at once: the even ones come to the engines at even places of
+    ``engines``, the odd ones to the others.
+    """
+    first = isa.layout_bits(isa.HEADER)
+    image = nops(config, engines, 2)
+    for index, engine in enumerate(engines):
+        size = isa.instruction_bytes(engine)
+        bit = first + (2 * number + index) % (8 * size - first)
+        data = int.from_bytes(image.instruction(engine, 1), "little") ^ 1 << bit
+        image = _with_instruction(image, engine, 1, data.to_bytes(size, "little"))
+    return image
 
 
 def storm(rng, config, engines, instructions, *, shared):

@@ -38,6 +38,8 @@ PATTERNED_INSTRUCTIONS = 14
 FAR_PROGRAMS = 240
 LOOPS = 20
 LONG_STREAM = 8200
+RESERVED_BITS = 464
+"""With two DMA engines every bit of their instructions."""
 STORMS = 40
 WATCHDOG_CYCLES = 20_000
 _COLUMNS = 6
@@ -81,7 +83,8 @@ def core_trials(config, manifest, seed=0):
     return [*gemms[:3], *others[:7], *moved[:5], *loops[:3], *storms[:3], *_registers(seed),
             *_recoveries(config, manifest, seed), *moved[5:], *_bus_errors(config, seed),
             *storms[3:], *loops[3:], *_damaged_programs(config, seed), *_far_programs(config, seed),
-            *gemms[3:], *others[7:], *_patterned_programs(config, seed), *_long_streams(config, seed)]
+            *gemms[3:], *others[7:], *_patterned_programs(config, seed), *_long_streams(config, seed),
+            *_reserved_bits(config, seed)]
 
 
 def expectations(model, cases, *, progress=None):
@@ -182,8 +185,8 @@ def _moved_programs(config, seed):
     for number in range(MOVED_PROGRAMS):
         rng = np.random.default_rng((seed, 3, number))
         image, twin, inputs = _moved_program(config, rng, seed)
-        windows = core_programs.widened_windows(rng, image.windows, config.dram_windows) if number % 2 else \
-            core_programs.shrunk_windows(rng, image.windows)
+        change = core_programs.widened_windows if number % 2 else core_programs.shrunk_windows
+        windows = core_programs.shuffled_windows(rng, change(rng, image.windows), config.dram_windows)
         job = replace(make_job(image, inputs, _options(config, number, seed), watchdog=WATCHDOG_CYCLES),
                       windows=[Region(w.base, w.limit, w.read, w.write) for w in windows])
         shift = image.base - twin.base
@@ -291,6 +294,16 @@ def _long_streams(config, seed):
     """As many instructions as there is time for: indices of 14 bits, of the engine with the shortest ones."""
     image = core_programs.nops(config, [EngineId.TENSOR], LONG_STREAM)
     return [Case(ProgramTrial("long streams", make_job(image, {}, _options(config, 0, seed))), image, {})]
+
+
+def _reserved_bits(config, seed):
+    """One bit too many in every stream; the first to be reported stops the program."""
+    engines = [number for number in small_program(config, config.formats[0]).streams if number >= EngineId.DMA0]
+    engines += [EngineId.TENSOR, EngineId.ACTIVATION]
+    for number in range(RESERVED_BITS):
+        image = core_programs.reserved(config, engines, number)
+        job = make_job(image, {}, Options(latency=1, seed=seed))
+        yield Case(ProgramTrial(f"reserved bit {number}", job, brief=True), image, {})
 
 
 def _storms(config, seed):

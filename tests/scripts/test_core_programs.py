@@ -39,8 +39,8 @@ def test_bases_are_pages_anywhere():
 
 def test_widened_windows_allow_what_the_program_needs(rng):
     image, _ = image_and_inputs()
-    windows = core_programs.widened_windows(rng, image.windows, CONFIG.dram_windows)
-    assert len(windows) == CONFIG.dram_windows
+    windows = core_programs.shuffled_windows(rng, core_programs.widened_windows(rng, image.windows), 6)
+    assert len(windows) == 6
     for needed in image.windows:
         assert any(w.base <= needed.base and needed.limit <= w.limit and w.read >= needed.read and
                    w.write >= needed.write for w in windows)
@@ -141,6 +141,18 @@ def test_storms_run_if_nothing_is_shared(rng):
     image = replace_base(core_programs.storm(rng, CONFIG, ENGINES, 100, shared=True))
     fault = run(image, {}).fault
     assert fault is None or fault.code in (FaultCode.SEMAPHORE_OVERFLOW, FaultCode.DEADLOCK)
+
+
+def test_every_reserved_bit_comes_alone():
+    bits = set()
+    for number in range(464):
+        image = core_programs.reserved(CONFIG, ENGINES[2:] + ENGINES[:2], number)
+        for engine in (3, 4):
+            word = int.from_bytes(image.instruction(engine, 1), "little")
+            assert (word >> 96).bit_count() == 1
+            bits.add(word.bit_length() - 1)
+    assert bits == set(range(96, 1024))
+    assert run(image, {}).fault[0] == FaultCode.ILLEGAL_INSTRUCTION
 
 
 def test_nops_do_nothing():

@@ -89,12 +89,13 @@ def test_registers_that_are_wrong():
 def test_every_kind_of_trial_is_there(monkeypatch):
     """Of each a few, of which no two are called the same."""
     for name in ("RANDOM_PROGRAMS", "GEMMS", "DAMAGED_PROGRAMS", "DAMAGED_RANDOM_PROGRAMS", "MOVED_PROGRAMS",
-                 "BUS_ERRORS", "PATTERNED_PROGRAMS", "FAR_PROGRAMS", "LOOPS", "STORMS", "LONG_STREAM"):
+                 "BUS_ERRORS", "PATTERNED_PROGRAMS", "FAR_PROGRAMS", "LOOPS", "STORMS", "LONG_STREAM",
+                 "RESERVED_BITS"):
         monkeypatch.setattr(core_trials, name, 2)
     manifest = {"engines": {"tensor": 0, "activation": 1, "dma0": 3, "dma1": 4}}
     cases = core_trials.core_trials(CONFIG, manifest)
     names = [case.trial.name for case in cases]
     assert len(names) == len(set(names))
     for kind in ("product", "random program", "moved program", "loops", "storm", "registers", "fault", "bus error",
-                 "damaged program", "far program", "patterned program", "long streams"):
+                 "damaged program", "far program", "patterned program", "long streams", "reserved bit"):
         assert any(name.startswith(kind) for name in names), kind
