@@ -19,8 +19,8 @@ from hdl.params.formats import FORMATS, DType
 from hdl.params.isa import EngineId, Opcode, Space
 
 __all__ = ["HEADER_BYTES", "PAGE", "damaged", "far", "image_of_streams", "is_short", "loops", "nops",
-           "patterned", "random_base", "reserved", "shrunk_windows", "shuffled_windows", "single", "storm",
-           "widened_windows"]
+           "patterned", "random_base", "relay", "reserved", "shrunk_windows", "shuffled_windows", "single",
+           "storm", "widened_windows"]
 
 PAGE = 4096
 HEADER_BYTES = sum(field.bits for field in isa.PROGRAM_HEADER if field.name != "streams") // 8
@@ -404,6 +404,26 @@ def reserved(config, engines, number):
         data = int.from_bytes(image.instruction(engine, 1), "little") ^ 1 << bit
         image = _with_instruction(image, engine, 1, data.to_bytes(size, "little"))
     return image
+
+
+def relay(rng, config, engines):
+    """Return an image in which every semaphore rises to 255, raised by one engine and watched by another, which
+    mostly waits already."""
+    streams = {engine: [] for engine in engines}
+    pairs = [[engines[i] for i in rng.permutation(len(engines))[:2]] for _ in range(config.semaphores)]
+    values = [0] * config.semaphores
+    while (low := [number for number, value in enumerate(values) if value < isa.SEMAPHORE_MAX]):
+        semaphore = int(rng.choice(low))
+        room = isa.SEMAPHORE_MAX - values[semaphore]
+        step = min(1 << int(rng.integers(3, 8)) if rng.random() < 0.5 else int(rng.integers(1, 120)), room)
+        values[semaphore] += step
+        raiser, watcher = pairs[semaphore]
+        update = {"semaphore": semaphore, "mode": isa.UpdateMode.ADD, "value": step}
+        wait = {"semaphore": semaphore, "mode": isa.WaitMode.WAIT, "value": values[semaphore]}
+        place = int(rng.integers(2))
+        streams[raiser].append((Opcode.NOP, {"updates": [{}] * place + [update]}))
+        streams[watcher].append((Opcode.NOP, {"waits": [{}] * place + [wait]}))
+    return image_of_streams(config, random_base(rng), streams, [64] * len(streams))
 
 
 def storm(rng, config, engines, instructions, *, shared):

@@ -26,7 +26,7 @@ __all__ = ["Case", "core_trials", "expectations"]
 
 LATENCIES = (1, (1, 40), 20, (5, 100))
 STALLS = (0.0, 0.1, 0.5, 0.0, 0.9, 0.1)
-RANDOM_PROGRAMS = 24
+RANDOM_PROGRAMS = 30
 INSTRUCTIONS = 40
 GEMMS = 12
 DAMAGED_PROGRAMS = 200
@@ -40,7 +40,7 @@ LOOPS = 20
 LONG_STREAM = 8200
 RESERVED_BITS = 464
 """With two DMA engines every bit of their instructions."""
-STORMS = 40
+STORMS = 48
 WATCHDOG_CYCLES = 20_000
 _COLUMNS = 6
 """Of the small program's moving operand."""
@@ -307,14 +307,15 @@ def _reserved_bits(config, seed):
 
 
 def _storms(config, seed):
-    """Semaphores at full speed: in every second program each engine has its own; in the others it depends on time
-    whether one overflows or all engines wait."""
+    """Semaphores at full speed: in turns each engine has its own; each is shared by two engines; or it depends on
+    time whether one overflows or all engines wait."""
     engines = list(small_program(config, config.formats[0]).streams)
     for number in range(STORMS):
         rng = np.random.default_rng((seed, 8, number))
-        image = core_programs.storm(rng, config, engines, SEMAPHORE_MAX, shared=number % 2)
+        image = core_programs.relay(rng, config, engines) if number % 3 == 1 else \
+            core_programs.storm(rng, config, engines, SEMAPHORE_MAX, shared=number % 3 == 2)
         trial = ProgramTrial(f"storm {number}", make_job(image, {}, _options(config, number, seed)))
-        yield Case(trial) if number % 2 else Case(trial, image, {})
+        yield Case(trial) if number % 3 == 2 else Case(trial, image, {})
 
 
 def _recoveries(config, manifest, seed):

@@ -134,6 +134,17 @@ def replace_base(image):
                    windows=tuple(replace(w, base=w.base - shift, limit=w.limit - shift) for w in image.windows))
 
 
+def test_relays_end_with_every_semaphore_at_its_limit(rng):
+    image = replace_base(core_programs.relay(rng, CONFIG, ENGINES))
+    sums = dict.fromkeys(range(CONFIG.semaphores), 0)
+    for engine, (_, count) in image.streams.items():
+        for pc in range(count):
+            for update in decode(image.instruction(engine, pc))[1]["updates"]:
+                sums[update["semaphore"]] += update["value"]
+    assert set(sums.values()) == {255}
+    assert [run(image, {}, seed=seed).fault for seed in range(3)] == [None] * 3
+
+
 def test_storms_run_if_nothing_is_shared(rng):
     image = replace_base(core_programs.storm(rng, CONFIG, ENGINES, 100, shared=False))
     for seed in range(3):
