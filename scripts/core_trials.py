@@ -187,11 +187,15 @@ def _moved_programs(config, seed):
         image, twin, inputs = _moved_program(config, rng, seed)
         change = core_programs.widened_windows if number % 2 else core_programs.shrunk_windows
         windows = core_programs.shuffled_windows(rng, change(rng, image.windows), config.dram_windows)
-        job = replace(make_job(image, inputs, _options(config, number, seed), watchdog=WATCHDOG_CYCLES),
-                      windows=[Region(w.base, w.limit, w.read, w.write) for w in windows])
+        job = make_job(image, inputs, _options(config, number, seed), watchdog=WATCHDOG_CYCLES)
         shift = image.base - twin.base
         seen = replace(twin, windows=_near(windows, image, shift))
-        yield Case(ProgramTrial(f"moved program {number}", job, _is_brief(number)), seen, inputs, shift)
+        trial = ProgramTrial(f"moved program {number}", _with_windows(job, windows), _is_brief(number))
+        yield Case(trial, seen, inputs, shift)
+
+
+def _with_windows(job, windows):
+    return replace(job, windows=[Region(w.base, w.limit, w.read, w.write) for w in windows])
 
 
 def _near(windows, image, shift):
@@ -287,7 +291,9 @@ def _loops(config, seed):
     for number in range(LOOPS):
         rng = np.random.default_rng((seed, 7, number))
         image = core_programs.loops(rng, config, engines, _LONGEST_LOOP)
-        yield Case(ProgramTrial(f"loops {number}", make_job(image, {}, _options(config, number, seed))))
+        windows = core_programs.shuffled_windows(rng, image.windows, config.dram_windows)
+        job = _with_windows(make_job(image, {}, _options(config, number, seed)), windows)
+        yield Case(ProgramTrial(f"loops {number}", job))
 
 
 def _long_streams(config, seed):
