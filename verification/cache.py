@@ -3,7 +3,6 @@
 import fcntl
 import os
 import shutil
-import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -31,7 +30,9 @@ def cached_directory(kind, key, make):
     target.parent.mkdir(parents=True, exist_ok=True)
     with _locked(target.with_name(f".{key}.lock")):
         if not target.is_dir():
-            staging = Path(tempfile.mkdtemp(dir=target.parent, prefix=".making-"))
+            staging = target.with_name(f".{key}.making")
+            shutil.rmtree(staging, ignore_errors=True)   # Of a process that was killed.
+            staging.mkdir()
             try:
                 make(staging)
                 staging.rename(target)

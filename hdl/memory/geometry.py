@@ -2,12 +2,16 @@
 
 from dataclasses import dataclass
 
-from amaranth.lib.wiring import In
+from amaranth.lib import data
+from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from hdl.memory.ports import ReadPortSignature, WritePortSignature, offset_bits
+from hdl.memory.ports import LANE_BITS, ReadPortSignature, WritePortSignature, offset_bits
 
-__all__ = ["Geometry"]
+__all__ = ["Geometry", "SLICE_PARTITIONS"]
+
+SLICE_PARTITIONS = 4
+"""Neighbouring partitions that make one module: a core with 128 has 32 equal ones of each memory."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,43 @@ class Geometry:
     def byte(self, offset):
         """Return the byte inside the row."""
         return offset[:exact_log2(self.row_bytes)]
+
+    @property
+    def slices(self):
+        """Partitions of each slice: :data:`SLICE_PARTITIONS`, and what is left in the last."""
+        return [min(SLICE_PARTITIONS, self.partitions - first)
+                for first in range(0, self.partitions, SLICE_PARTITIONS)]
+
+    def part_members(self, partitions):
+        """Return the engines' side of a part of the memory that has ``partitions`` partitions.
+
+        ``reads``: per reader ``enable`` and ``offset`` of the request, the same in every part.
+        ``answers``: per reader ``offset`` of the answer, ``sram_latency`` cycles after the request; the
+        same in every part.
+        ``select``: per reader a bit for every partition, with ``answers``: its row is wanted.
+        ``rows``: per reader the row of the selected partition, else zero; of a single partition combinational
+        from ``answers``.
+        ``lanes``: per reader and partition the four bytes from ``offset``, one cycle after ``answers``.
+        ``writes``: per writer ``offset``, ``lane``, ``size``, ``row`` and ``mask`` (bytes of the row); the
+        same in every part.  With ``lane`` the row is each partition's own element, repeated.
+        ``write_enable``: per writer a bit for every partition: it takes part.
+        ``write_lanes``: per writer the elements of the partitions.
+        """
+        readers, writers = len(self.readers), len(self.writers)
+        lanes = LANE_BITS * partitions
+        return {
+            "reads": In(data.ArrayLayout(
+                data.StructLayout({"enable": 1, "offset": self.offset_bits}), readers)),
+            "answers": In(data.ArrayLayout(self.offset_bits, readers)),
+            "select": In(data.ArrayLayout(partitions, readers)),
+            "rows": Out(data.ArrayLayout(8 * self.row_bytes, readers)),
+            "lanes": Out(data.ArrayLayout(lanes, readers)),
+            "writes": In(data.ArrayLayout(data.StructLayout({
+                "offset": self.offset_bits, "lane": 1, "size": 2, "row": 8 * self.row_bytes,
+                "mask": self.row_bytes}), writers)),
+            "write_enable": In(data.ArrayLayout(partitions, writers)),
+            "write_lanes": In(data.ArrayLayout(lanes, writers)),
+        }
 
     def members(self):
         """Return the engines' ports as members of the memory: ``{name}_read``, ``{name}_write``."""

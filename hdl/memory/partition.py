@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 from amaranth import *
-from amaranth.lib import data, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib import wiring
 
 from hdl.hierarchy import place
 from hdl.memory.ports import LANE_BITS
@@ -50,46 +49,14 @@ class Partition(wiring.Component):
     ----------
     geometry : Geometry
     members : dict
-        Further ports of the subclass.
-
-    Members
-    -------
-    reads : In
-        Per reader ``enable`` and ``offset`` of the request; the same in every partition.
-    answers : In
-        Per reader ``offset`` of the answer, ``sram_latency`` cycles after the request; the same in
-        every partition.
-    select : In
-        Per reader one bit, with ``answers``: the row of this partition is wanted.
-    rows : Out
-        Per reader the row if it is selected, else zero; combinational from ``answers``.
-    lanes : Out
-        Per reader the four bytes from ``offset``, one cycle after ``answers``.
-    writes : In
-        Per writer ``offset``, ``lane``, ``size``, ``row`` and ``mask`` (bytes of the row); the same in
-        every partition.  With ``lane`` the row is this partition's element, repeated.
-    write_enable : In
-        Per writer one bit: this partition takes part.
-    write_lanes : In
-        Per writer the element of this partition.
+        Further ports of the subclass, next to those of :meth:`Geometry.part_members`.
     """
 
+    partitions = 1
+
     def __init__(self, geometry, members):
-        self.geometry = g = geometry
-        super().__init__({
-            "reads": In(data.ArrayLayout(
-                data.StructLayout({"enable": 1, "offset": g.offset_bits}), len(g.readers))),
-            "answers": In(data.ArrayLayout(g.offset_bits, len(g.readers))),
-            "select": In(len(g.readers)),
-            "rows": Out(data.ArrayLayout(8 * g.row_bytes, len(g.readers))),
-            "lanes": Out(data.ArrayLayout(LANE_BITS, len(g.readers))),
-            "writes": In(data.ArrayLayout(data.StructLayout({
-                "offset": g.offset_bits, "lane": 1, "size": 2, "row": 8 * g.row_bytes,
-                "mask": g.row_bytes}), len(g.writers))),
-            "write_enable": In(len(g.writers)),
-            "write_lanes": In(data.ArrayLayout(LANE_BITS, len(g.writers))),
-            **members,
-        })
+        self.geometry = geometry
+        super().__init__({**geometry.part_members(1), **members})
 
     def elaborate_banks(self, m, platform, *, reads=(), writes=()):
         """Build the SRAMs and the engines' side into ``m``.

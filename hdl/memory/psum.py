@@ -13,13 +13,19 @@ from hdl.memory.geometry import Geometry
 from hdl.memory.occupancy import Occupancy
 from hdl.memory.partition import BankRead, BankWrite, Partition
 from hdl.memory.ports import psum_command_layout
+from hdl.memory.slice import Slice
 from hdl.memory.timing import Timing
 from hdl.params.core_config import PSUM_WORD_BYTES, WEIGHTS_PER_CYCLE
 
-__all__ = ["Psum", "PsumPartition"]
+__all__ = ["Psum", "PsumPartition", "PsumSlice"]
 
 NEGATIVE_ZERO = 1 << (SUM_BITS - 1)
 """Identity of float32 addition."""
+
+
+def _command_layout(config):
+    """A command on its way along the columns."""
+    return data.StructLayout({"valid": 1, **psum_command_layout(config).members})
 
 
 class PsumPartition(Partition):
@@ -84,6 +90,67 @@ class PsumPartition(Partition):
         return m
 
 
+class PsumSlice(Slice):
+    """Neighbouring partitions of the PSUM: ``columns`` that take sums and, after them, some that do not.
+
+    Parameters
+    ----------
+    config : CoreConfig
+    partitions : int
+    columns : int
+        At most ``partitions``; if there are fewer in this slice, the following slices have none.
+
+    Members
+    -------
+    command : In
+        Command for the first column, in the cycle in which its word is read; ``m`` counts columns from there on.
+    following : Out
+        The same for the next slice, one cycle later for every group of columns.
+    sums : In(32 * columns)
+
+    Without columns there are none of these.  The others are those of :class:`hdl.memory.slice.Slice`.
+    """
+
+    def __init__(self, config, *, partitions, columns):
+        self.config = config
+        self.columns = columns
+        super().__init__(Geometry.psum(config), partitions, {
+            "command": In(_command_layout(config)), "following": Out(_command_layout(config)),
+            "sums": In(SUM_BITS * columns)} if columns else {})
+
+    @property
+    def module_name(self):
+        """Name of the exported module."""
+        return f"psum_slice_{self.columns}_of_{self.partitions}"
+
+    def elaborate(self, platform):
+        m = Module()
+        partitions = [PsumPartition(self.config, column=p < self.columns) for p in range(self.partitions)]
+        self.elaborate_partitions(m, platform, partitions)
+        if not self.columns:
+            return m
+
+        accumulate = Timing(self.config).psum_accumulate
+        groups = -(-self.columns // WEIGHTS_PER_CYCLE)
+        ages = delay_line(m, self.command, groups - 1 + accumulate, name="command_line")
+        for column, partition in enumerate(partitions[:self.columns]):
+            age = column // WEIGHTS_PER_CYCLE
+            read, answer, write = ages[age], ages[age + self.geometry.sram_latency], ages[age + accumulate]
+            m.d.comb += [
+                partition.read.enable.eq(read.valid & read.accumulate & (read.m > column)),
+                partition.read.offset.eq(read.offset),
+                partition.answer.accumulate.eq(answer.accumulate),
+                partition.answer.offset.eq(answer.offset),
+                partition.sum.eq(self.sums.word_select(column, SUM_BITS)),
+                partition.write.enable.eq(write.valid & (write.m > column)),
+                partition.write.offset.eq(write.offset),
+            ]
+        last = ages[groups]
+        m.d.comb += [self.following.eq(last),
+                     self.following.m.eq(Mux(last.m > self.columns, last.m - self.columns, 0))]
+        return m
+
+
 class Psum(wiring.Component):
     """Partial-sum buffer of ``partitions`` by ``psum_bytes``, float32 words.
 
@@ -124,40 +191,36 @@ class Psum(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         config, g, timing = self.config, self.geometry, Timing(self.config)
-        partitions = [PsumPartition(config, column=p < config.cols) for p in range(g.partitions)]
-        for p, partition in enumerate(partitions):
-            place(m, platform, f"partition{p}", partition)
+        slices, columns = [], config.cols
+        for s, partitions in enumerate(g.slices):
+            slices.append(PsumSlice(config, partitions=partitions, columns=min(columns, partitions)))
+            columns -= slices[-1].columns
+            place(m, platform, f"slice{s}", slices[-1])
 
         # ages[n] is the command that was accepted n cycles ago.
-        command = Signal(data.StructLayout({"valid": 1, **self.command.payload.shape().members}))
+        command = Signal(_command_layout(config))
         m.d.comb += command.valid.eq(self.command.valid & self.command.ready)
         m.d.comb += [command[name].eq(self.command.payload[name])
                      for name in self.command.payload.shape().members]
-        ages = delay_line(m, command, timing.psum_write, name="command_line")
+        ages = delay_line(m, command, max(timing.psum_read, timing.psum_accumulate), name="command_line")
 
         under_way = ages[1:timing.psum_accumulate + 1]
         hazard = Cat(age.valid & (age.offset == self.command.payload.offset) for age in under_way).any()
         m.d.comb += [
             self.command.ready.eq(~(self.command.payload.accumulate & hazard)),
-            self.written.eq(ages[-1].valid & ages[-1].last),
+            self.written.eq(delay_line(m, command.valid & command.last, timing.psum_write,
+                                       name="written_line")[-1]),
         ]
-        for column, partition in enumerate(partitions[:config.cols]):
-            read_delay = timing.psum_read + column // WEIGHTS_PER_CYCLE
-            read = ages[read_delay]
-            answer = ages[read_delay + g.sram_latency]
-            write = ages[read_delay + timing.psum_accumulate]
-            m.d.comb += [
-                partition.read.enable.eq(read.valid & read.accumulate & (read.m > column)),
-                partition.read.offset.eq(read.offset),
-                partition.answer.accumulate.eq(answer.accumulate),
-                partition.answer.offset.eq(answer.offset),
-                partition.sum.eq(self.sums[column]),
-                partition.write.enable.eq(write.valid & (write.m > column)),
-                partition.write.offset.eq(write.offset),
-            ]
 
         first = ages[timing.psum_read]
+        passed_on, sums = first, Value.cast(self.sums)
+        for part in slices:
+            if part.columns:
+                bits = SUM_BITS * part.columns
+                m.d.comb += [part.command.eq(passed_on), part.sums.eq(sums[:bits])]
+                passed_on, sums = part.following, sums[bits:]
+
         closed = Occupancy(m, banks=g.banks, enters=first.valid, bank=g.bank(first.offset),
                            cycles=timing.psum_write - timing.psum_read, name="closed")
-        connect_clients(m, self, partitions, closed_to_reads=closed.used, closed_to_writes=closed.used)
+        connect_clients(m, self, slices, closed_to_reads=closed.used, closed_to_writes=closed.used)
         return m

@@ -2,7 +2,7 @@
 
 from amaranth import *
 
-__all__ = ["rotate_down"]
+__all__ = ["rotate_down", "rotate_vector"]
 
 
 def rotate_down(m, words, amount, *, name):
@@ -25,9 +25,14 @@ def rotate_down(m, words, amount, *, name):
     list of Value
     """
     width = len(words[0])
-    vector = Cat(words)
-    for level in range((len(words) - 1).bit_length()):
+    vector = rotate_vector(m, Cat(words), amount, width=width, name=name)
+    return [vector[i * width:(i + 1) * width] for i in range(len(words))]
+
+
+def rotate_vector(m, vector, amount, *, width, name):
+    """As :func:`rotate_down`, for words of ``width`` bits that lie in one ``vector``; returns a Value."""
+    for level in range((len(vector) // width - 1).bit_length()):
         rotated = Signal(len(vector), name=f"{name}{level}")
         m.d.comb += rotated.eq(Mux(amount[level], vector.rotate_right(width << level), vector))
         vector = rotated
-    return [vector[i * width:(i + 1) * width] for i in range(len(words))]
+    return vector

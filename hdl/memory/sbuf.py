@@ -14,11 +14,12 @@ from hdl.memory.geometry import Geometry
 from hdl.memory.occupancy import Occupancy
 from hdl.memory.partition import BankRead, Partition
 from hdl.memory.ports import moving_command_layout, stationary_command_layout
-from hdl.memory.rotate import rotate_down
+from hdl.memory.rotate import rotate_vector
+from hdl.memory.slice import Slice
 from hdl.memory.timing import Timing
 from hdl.params.core_config import WEIGHTS_PER_CYCLE
 
-__all__ = ["Sbuf", "SbufPartition"]
+__all__ = ["Sbuf", "SbufPartition", "SbufSlice"]
 
 
 def _wave_layout(command_layout):
@@ -106,6 +107,61 @@ class SbufPartition(Partition):
         return words
 
 
+class SbufSlice(Slice):
+    """Neighbouring partitions of the SBUF, each of which takes its wave from the one before or from the head.
+
+    Parameters
+    ----------
+    config : CoreConfig
+    partitions : int
+
+    Members
+    -------
+    moving_head, stationary_head : In
+        Command for row 0 of the array.
+    moving_enter, stationary_enter : In(partitions)
+        The partition that feeds row 0: it takes the head's command.
+    moving_i, stationary_i : In
+        Commands from the partition before the first.
+    moving_o, stationary_o : Out
+        Commands for the partition after the last.
+    moving, stationary : Out
+        Operands of every partition.
+
+    The others are those of :class:`hdl.memory.slice.Slice`.
+    """
+
+    def __init__(self, config, *, partitions):
+        self.config = config
+        members = {}
+        for name, command, operand in (
+                ("moving", moving_command_layout(config), moving_layout(config)),
+                ("stationary", stationary_command_layout(config), stationary_layout(config))):
+            wave = _wave_layout(command)
+            members |= {f"{name}_head": In(wave), f"{name}_enter": In(partitions), f"{name}_i": In(wave),
+                        f"{name}_o": Out(wave), name: Out(data.ArrayLayout(operand, partitions))}
+        super().__init__(Geometry.sbuf(config), partitions, members)
+
+    @property
+    def module_name(self):
+        """Name of the exported module."""
+        return f"sbuf_slice_{self.partitions}"
+
+    def elaborate(self, platform):
+        m = Module()
+        partitions = [SbufPartition(self.config) for _ in range(self.partitions)]
+        self.elaborate_partitions(m, platform, partitions)
+        for name in ("moving", "stationary"):
+            head, enter, passed_on = (getattr(self, f"{name}_{port}") for port in ("head", "enter", "i"))
+            for p, partition in enumerate(partitions):
+                m.d.comb += [
+                    getattr(partition, f"{name}_i").eq(Mux(enter[p], head, passed_on)),
+                    getattr(self, name)[p].eq(getattr(partition, name))]
+                passed_on = getattr(partition, f"{name}_o")
+            m.d.comb += getattr(self, f"{name}_o").eq(passed_on)
+        return m
+
+
 class Sbuf(wiring.Component):
     """State buffer of ``partitions`` by ``sbuf_bytes``.
 
@@ -158,9 +214,9 @@ class Sbuf(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         config, g = self.config, self.geometry
-        partitions = [SbufPartition(config) for _ in range(g.partitions)]
-        for p, partition in enumerate(partitions):
-            place(m, platform, f"partition{p}", partition)
+        slices = [SbufSlice(config, partitions=partitions) for partitions in g.slices]
+        for s, part in enumerate(slices):
+            place(m, platform, f"slice{s}", part)
 
         moving, stationary = _Head(m, self, "moving"), _Head(m, self, "stationary")
         same_bank = self.moving.valid & (moving.bank == stationary.bank)
@@ -172,17 +228,16 @@ class Sbuf(wiring.Component):
             self.loaded.eq(delay_line(m, stationary.accepted & stationary.command.last,
                                       Timing(config).last_row, name="loaded_line")[-1]),
         ]
-        for p, partition in enumerate(partitions):
-            moving.enter(m, p, partition.moving_i, partitions[p - 1].moving_o)
-            stationary.enter(m, p, partition.stationary_i, partitions[p - 1].stationary_o)
-        connect_clients(m, self, partitions, closed_to_reads=moving.banks.used | stationary.banks.used,
+        moving.connect(m, slices)
+        stationary.connect(m, slices)
+        connect_clients(m, self, slices, closed_to_reads=moving.banks.used | stationary.banks.used,
                         closed_to_writes=Const(0, g.banks))
 
         for head, port, operands in (
-                (moving, self.moving_operands, [p.moving for p in partitions]),
-                (stationary, self.stationary_operands, [p.stationary for p in partitions])):
-            rows = rotate_down(m, [Value.cast(o) for o in operands], head.start, name=f"{head.name}_rotated")
-            m.d.comb += Value.cast(port).eq(Cat(rows[:config.rows]))
+                (moving, self.moving_operands, Cat(part.moving for part in slices)),
+                (stationary, self.stationary_operands, Cat(part.stationary for part in slices))):
+            m.d.comb += Value.cast(port).eq(rotate_vector(
+                m, operands, head.start, width=len(operands) // g.partitions, name=f"{head.name}_rotated"))
         return m
 
 
@@ -241,6 +296,14 @@ class _Head:
         """
         return (self.command.start == other.start) | ~other.banks.earlier.bit_select(self.bank, 1)
 
-    def enter(self, m, p, wave, passed_on):
-        """Build what partition ``p`` gets: the head's command, or its neighbour's."""
-        m.d.comb += wave.eq(Mux(self.entry == p, self.wave, passed_on))
+    def connect(self, m, slices):
+        """Close the slices to a ring and connect it to the head."""
+        enter = Signal(sum(part.partitions for part in slices), name=f"{self.name}_enter")
+        m.d.comb += enter.eq(1 << self.entry)
+        first, before = 0, slices[-1]
+        for part in slices:
+            m.d.comb += [
+                getattr(part, f"{self.name}_head").eq(self.wave),
+                getattr(part, f"{self.name}_enter").eq(enter[first:first + part.partitions]),
+                getattr(part, f"{self.name}_i").eq(getattr(before, f"{self.name}_o"))]
+            first, before = first + part.partitions, part

@@ -14,10 +14,12 @@ SRAM_MODULE = "sram"
 
 # `proc` and `opt` instead of Amaranth's own `proc -nomux`: registers come out with their enable, an
 # expression once instead of once per use, and no wire per field of every structure.  Synchronous resets
-# stay multiplexers: taken apart by bits of equal reset they make Icarus two to five times slower.
+# stay multiplexers: taken apart by bits of equal reset they make Icarus two to five times slower.  Wires
+# that nobody needs go first: of a large core they are most of the text, and every pass looks at each bit.
 _SCRIPT = """\
 read_rtlil design.rtlil
 {forget_contents}
+opt_clean -purge
 proc
 opt -nosdff
 memory_collect

@@ -29,6 +29,8 @@ struct Simulation {
 #ifdef TRNCORE_WAVES
         context.traceEverOn(true);
 #endif
+        // The models of parts are made at the first evaluation.
+        Verilated::threadContextp(&context);
         core = std::make_unique<Core>(&context, "core");
         select_mutant(*core, mutant);
         if (trace_mask) mask.assign(trace_mask, trace_mask + kTraceBytes);
@@ -50,11 +52,14 @@ struct Simulation {
         core->final();
     }
 
+    // The edge; where both edges of the clock count, the other one is the next cycle's.
     void clock() {
-        core->clk = 1;
+        core->clk = !core->clk;
         core->eval();
-        dump();
+        dump(1);
+#ifndef TRNCORE_BOTH_EDGES
         core->clk = 0;
+#endif
     }
 
     // One cycle; what `set` does to the inputs happens after the edge.
@@ -68,7 +73,7 @@ struct Simulation {
         set();
         core->eval();
         ++cycle;
-        dump();
+        dump(0);
     }
     void step() { step([] {}); }
 
@@ -146,20 +151,20 @@ struct Simulation {
         waves = std::make_unique<VerilatedFstC>();
         core->trace(waves.get(), 99);
         waves->open(path);
-        dump();
+        dump(0);
     }
     void stop_waves() {
         if (waves) waves->close();
         waves.reset();
     }
     // Two times a cycle: an even one before the edge, an odd one after it.
-    void dump() {
-        if (waves) waves->dump(2 * cycle + core->clk);
+    void dump(unsigned after_edge) {
+        if (waves) waves->dump(2 * cycle + after_edge);
     }
     std::unique_ptr<VerilatedFstC> waves;
 #else
     void stop_waves() {}
-    void dump() {}
+    void dump(unsigned) {}
 #endif
 
     Behaviour behaviour;

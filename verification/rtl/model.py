@@ -6,51 +6,22 @@ that lies in the host's own buffers; the host's scripts are those of the other s
 """
 
 import ctypes
-import hashlib
 import json
-import os
-import shutil
-import subprocess
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from verification.cache import cached_directory
 from verification.env.axi_memory import ProtocolError
 from verification.env.csr_master import BusError, Read, WaitCycles, WaitFor, Write
 from verification.env.harness import SimulationTimeout
 from verification.env.host import read_outcome, run_job
 from verification.env.monitor import TraceMonitor
 from verification.env.register_map import RegisterMap
-from verification.runner import BuildError
-from verification.simulators import SimulatorNotFound, find_simulator
+from verification.rtl.build import LIBRARY, build_library, storage_bytes
 
-__all__ = ["MUTANT_PORT", "RtlModel", "Simulation"]
-
-TOP = "rtl"
-"""Module around the core whose ports have names that C++ can bear."""
-SOURCES = ("core.cpp", "axi_memory.hpp", "memory.hpp", "random.hpp")
-LIBRARY = "core.so"
-
-VERILATOR_ARGUMENTS = (
-    "--cc", "--exe", "--build", "-j", "0", "--top-module", TOP, "--prefix", "Core", "--Mdir", "build",
-    "-O3", "-Wno-fatal", "-Wno-lint", "-Wno-style", "--no-timing",
-    # Registers and memories that nobody wrote start at random.
-    "--x-initial", "unique", "--x-assign", "fast",
-    # Small C++ files compile in parallel and in little memory.
-    "--output-split", "20000", "--output-split-cfuncs", "2000",
-    # A shared library instead of a program.
-    "-CFLAGS", "-fPIC -march=native -I..", "-LDFLAGS", "-shared", "-o", f"../{LIBRARY}",
-    "-MAKEFLAGS", "OPT_FAST=-O2 OPT_GLOBAL=-O2 OPT_SLOW=-O1")
-WAVES_ARGUMENTS = ("--trace-fst", "--trace-structs", "-CFLAGS", "-DTRNCORE_WAVES")
-WAVES_HEADERS = {"zlib.h": "zlib1g-dev", "lz4.h": "liblz4-dev"}
-"""Headers that recording needs, and the Debian packages that bring them."""
-LOG_TAIL = 3000
-
-MUTANT_PORT = "mutsel"
-"""Input that selects a mutant, 0: none; see :mod:`verification.mutation`."""
+__all__ = ["RtlModel", "Simulation"]
 
 CHUNK_CYCLES = 20_000
 """Cycles between two looks at progress and interruptions."""
@@ -75,6 +46,8 @@ class RtlModel:
         As written by ``trncore export``.
     waves : bool
         Compile the recording of waveforms in, which makes the model slower.
+    split : bool or None
+        As for :func:`~verification.rtl.build.build_library`.
 
     Attributes
     ----------
@@ -82,12 +55,14 @@ class RtlModel:
 
     Raises
     ------
-    SimulatorNotFound, BuildError
+    ValueError, SimulatorNotFound, BuildError
+        As of :func:`~verification.rtl.build.build_library`.
     """
 
-    def __init__(self, directory, *, waves=False):
+    def __init__(self, directory, *, waves=False, split=None):
         self.manifest = json.loads((Path(directory) / "manifest.json").read_text())
-        self._library = ctypes.CDLL(str(_build(Path(directory), self.manifest, waves) / LIBRARY))
+        library = build_library(directory, self.manifest, waves=waves, split=split) / LIBRARY
+        self._library = ctypes.CDLL(str(library))
         self._waves = waves
         for name, result in (("new", ctypes.c_void_p), ("error", ctypes.c_char_p), ("cycle", ctypes.c_uint64),
                              ("events", ctypes.c_uint64)):
@@ -102,7 +77,7 @@ class RtlModel:
         progress : callable or None
             Called now and then with the number of cycles.
         mutant : int
-            Value of the port :data:`MUTANT_PORT`, which designs with mutants have.
+            Value of the port :data:`~verification.rtl.build.MUTANT_PORT`, which designs with mutants have.
 
         Returns
         -------
@@ -171,7 +146,7 @@ class Simulation:
     def _trace_bytes(self):
         """Bytes of the trace port in the compiled model: whole 32-bit words, or an integer type."""
         width = next(port["width"] for port in self._manifest["ports"] if port["name"] == TraceMonitor.PORT)
-        return _storage_bytes(width)
+        return storage_bytes(width)
 
     def close(self):
         self._call("delete")
@@ -309,101 +284,3 @@ class Simulation:
         return self._monitor.entries(doorbell)
 
     _REQUESTS = {Read: _read, Write: _write, WaitCycles: _wait_cycles, WaitFor: _wait_for}
-
-
-# Building ---------------------------------------------------------------------------------------
-
-
-def _storage_bytes(width):
-    """Bytes in which Verilator keeps a port of ``width`` bits."""
-    return next((size for size in (1, 2, 4, 8) if width <= 8 * size), -(-width // 32) * 4)
-
-
-def _cpp_name(port):
-    """Name of a port of the wrapper, one that C++ and Verilator do not reserve."""
-    return {"trace": "instruction_trace", "interrupt": "interrupt_line"}.get(port, port.replace("__", "_"))
-
-
-def _wrapper(manifest):
-    """Verilog of the wrapper."""
-    ports = manifest["ports"]
-    declarations = ",\n".join(f"    {port['direction']} wire [{port['width'] - 1}:0] {_cpp_name(port['name'])}"
-                              for port in ports)
-    connections = ",\n".join(f"        .{port['name']}({_cpp_name(port['name'])})" for port in ports)
-    return (f"module {TOP}(\n{declarations}\n);\n    {manifest['module']} core (\n{connections}\n    );\n"
-            "endmodule\n")
-
-
-def _pins(manifest):
-    """C++ header that binds the AXI ports, tells their sizes and selects a mutant."""
-    widths = {port["name"]: port["width"] for port in manifest["ports"]}
-    prefix = "axi0__"
-    names = [name.removeprefix(prefix) for name in widths if name.startswith(prefix)]
-    select = f"core.{MUTANT_PORT} = mutant;" if MUTANT_PORT in widths else "(void)core, (void)mutant;"
-    members = "\n".join(f"    decltype(Core::axi0_{name}) {name};" for name in names)
-    ports = ",\n".join(
-        f"        AxiPins{{{', '.join(f'core.axi{i}_{name}' for name in names)}}}"
-        for i in range(manifest["config"]["axi_ports"]))
-    return f"""\
-#pragma once
-#include <array>
-#include "Core.h"
-
-namespace trncore {{
-
-constexpr unsigned kTraceBytes = {_storage_bytes(widths[TraceMonitor.PORT])};
-
-struct AxiPins {{
-    static constexpr unsigned kDataBytes = {widths[prefix + 'wdata'] // 8};
-    static constexpr unsigned kIds = {1 << widths[prefix + 'arid']};
-{members}
-}};
-
-inline std::array<AxiPins, {manifest['config']['axi_ports']}> axi_pins(Core& core) {{
-    return {{
-{ports}}};
-}}
-
-inline void select_mutant(Core& core, uint32_t mutant) {{
-    {select}
-}}
-
-}}  // namespace trncore
-"""
-
-
-def _build(directory, manifest, waves):
-    """Compile, or find what was compiled from the same content; returns the directory of the library."""
-    simulator = find_simulator("verilator")
-    if waves:
-        _require_headers()
-    here = Path(__file__).parent
-    sources = {name: (directory / name).read_text() for name in manifest["files"]}
-    sources |= {f"{TOP}.v": _wrapper(manifest), "pins.hpp": _pins(manifest)}
-    sources |= {name: (here / name).read_text() for name in SOURCES}
-    arguments = [*VERILATOR_ARGUMENTS, *(WAVES_ARGUMENTS if waves else ())]
-    recipe = [simulator.version, simulator.command, arguments, sources]
-    key = hashlib.sha256(json.dumps(recipe).encode()).hexdigest()[:24]
-    return cached_directory("rtl", f"{manifest['config']['name']}-{key}",
-                            lambda target: _compile(simulator, sources, arguments, target))
-
-
-def _require_headers():
-    for header, package in WAVES_HEADERS.items():
-        process = subprocess.run(["g++", "-E", "-x", "c++", "-"], input=f"#include <{header}>\n", text=True,
-                                 capture_output=True)
-        if process.returncode:
-            raise SimulatorNotFound(f"Waveforms need {header}: install it with `apt-get install {package}`")
-
-
-def _compile(simulator, sources, arguments, directory):
-    for name, text in sources.items():
-        (directory / name).write_text(text)
-    verilog = [name for name in sources if name.endswith(".v")]
-    process = subprocess.run([simulator.command, *arguments, *verilog, "core.cpp"], cwd=directory,
-                             capture_output=True, text=True, env={**os.environ, **simulator.environment})
-    if process.returncode:
-        raise BuildError("verilator does not compile the design:\n"
-                         f"{(process.stdout + process.stderr)[-LOG_TAIL:]}")
-    # What was compiled on the way is much larger than the result.
-    shutil.rmtree(directory / "build")

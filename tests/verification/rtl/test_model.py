@@ -17,6 +17,7 @@ from scripts.export import cached_export
 from verification.env.harness import SimulationTimeout
 from verification.env.job import Waves, make_job
 from verification.env.options import Options, Region
+from verification.rtl import build
 from verification.rtl import model as rtl
 from verification.rtl.model import RtlModel
 from verification.simulators import SimulatorNotFound
@@ -128,7 +129,7 @@ def test_waves(product, tmp_path, model):
 
 
 def test_waves_without_their_libraries(monkeypatch):
-    monkeypatch.setattr(rtl, "WAVES_HEADERS", {"no/such/header.h": "a-package"})
+    monkeypatch.setattr(build, "WAVES_HEADERS", {"no/such/header.h": "a-package"})
     with pytest.raises(SimulatorNotFound, match="install it with `apt-get install a-package`"):
         RtlModel(cached_export(SMALLEST), waves=True)
 
