@@ -10,8 +10,10 @@ from verification.env.options import Options
 from verification.simulators import SIMULATORS, SimulatorNotFound, check_cocotb, find_simulator
 
 __all__ = ["BACKENDS", "PROGRAM_BACKENDS", "RTL_BACKENDS", "Run", "available", "check_backend",
-           "fastest_rtl", "run", "run_batch"]
+           "fastest_rtl", "prepare", "run", "run_batch"]
 
+TIMEOUT = 10**12
+"""Cycles that a program may take unless told otherwise: the core itself ends one that makes no progress."""
 RTL_BACKENDS = ("rtl", "verilator", "icarus", "pysim")
 """Backends that simulate hardware, the fastest first."""
 BACKENDS = ("golden", *reversed(RTL_BACKENDS))
@@ -78,6 +80,20 @@ def fastest_rtl():
     return next(name for name in RTL_BACKENDS if reasons[name] is None)
 
 
+def prepare(config, backend):
+    """Make what simulates the core, so that runs only simulate; nothing to do if it was made before.
+
+    Raises
+    ------
+    ValueError
+        This machine has not enough memory for a core so large.
+    SimulatorNotFound, BuildError, ExportError
+        The backend as such does not work.
+    """
+    if check_backend(backend) != "golden":
+        find_model(config, "core", backend).prepare()
+
+
 def run(image, inputs, backend="golden", *, trace=True, progress=None, watchdog=None, waves=None, **options):
     """Run a program and return its :class:`~golden.result.Result`.
 
@@ -112,6 +128,7 @@ def run(image, inputs, backend="golden", *, trace=True, progress=None, watchdog=
         The hardware misbehaved.
     """
     options = {"bytes_per_cycle": image.config.memory_bytes_per_cycle, **options}
+    options.setdefault("timeout", TIMEOUT)
     job = Run(image, inputs, Options(**options), trace=trace, watchdog=watchdog, waves=waves)
     result, = run_batch([job], backend, progress=progress and (lambda done, cycles: progress(cycles)))
     if isinstance(result, Exception):

@@ -43,6 +43,9 @@ class ElaboratedModel:
                                       latencies=component_latencies(component), files=[])
         self._model = PysimModel(component)
 
+    def prepare(self):
+        """Make everything that running programs needs."""
+
     def run(self, factories, *, progress=None):
         """Run environments one after the other, each from reset.
 
@@ -90,6 +93,7 @@ class CompiledModel:
         """As :meth:`ElaboratedModel.run`; one simulator process runs them all."""
         return run_environments(self._build, factories, progress=progress)
 
+    prepare = ElaboratedModel.prepare
     run_jobs = ElaboratedModel.run_jobs
 
 
@@ -117,6 +121,10 @@ class DirectModel:
     @property
     def manifest(self):
         return self._model(False).manifest
+
+    def prepare(self):
+        """As :meth:`ElaboratedModel.prepare`."""
+        self._model(False)
 
     def run_jobs(self, jobs, *, progress=None):
         """As :meth:`ElaboratedModel.run_jobs`."""

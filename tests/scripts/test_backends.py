@@ -105,6 +105,15 @@ def test_timeout(product):
         run(image, inputs, "pysim", timeout=80)
 
 
+def test_default_timeout(product, monkeypatch):
+    """Programs may take long; the limit is for those that run for ever."""
+    image, inputs, _ = product
+    assert backends.TIMEOUT > 1 << 32
+    monkeypatch.setattr(backends, "TIMEOUT", 80)
+    with pytest.raises(SimulationTimeout, match="^The program did not end within 80 cycles"):
+        run(image, inputs, "pysim")
+
+
 @pytest.mark.parametrize("backend", ["golden", "pysim"])
 def test_fault_is_a_result(backend):
     program = Program(TINY)

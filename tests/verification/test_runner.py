@@ -1,5 +1,8 @@
 """Builds and runs of Verilog: cache, errors of the compiler, of the simulator, of an environment."""
 
+import sys
+import signal
+import subprocess
 import json
 
 import pytest
@@ -139,6 +142,23 @@ def test_interrupt_leaves_nothing(tmp_path, monkeypatch):
     assert not [path for path in (tmp_path / "kind").iterdir() if path.is_dir()]
     entry = cached_directory("kind", "key", lambda directory: (directory / "all").write_text("written"))
     assert [path.name for path in entry.iterdir()] == ["all"]
+
+
+def test_killed_process_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRNCORE_CACHE", str(tmp_path))
+    program = """
+import os, signal
+from verification.cache import cached_directory
+def make(directory):
+    (directory / "half").write_text("written")
+    os.kill(os.getpid(), signal.SIGKILL)
+cached_directory("kind", "key", make)
+"""
+    assert subprocess.run([sys.executable, "-c", program]).returncode == -signal.SIGKILL
+    assert not (tmp_path / "kind" / "key").exists()
+    entry = cached_directory("kind", "key", lambda directory: (directory / "all").write_text("written"))
+    assert [path.name for path in entry.iterdir()] == ["all"]
+    assert [path for path in (tmp_path / "kind").iterdir() if path.is_dir()] == [entry]
 
 
 def test_simulator_that_breaks_down(design):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from verification.cache import cached_directory
 from verification.env.monitor import TraceMonitor
+from verification.rtl.footprint import check_footprint, compilers
 from verification.rtl.parts import parts_source, split_design
 from verification.runner import BuildError
 from verification.simulators import SimulatorNotFound, find_simulator
@@ -20,8 +21,8 @@ TOP = "rtl"
 SOURCES = ("core.cpp", "axi_memory.hpp", "memory.hpp", "random.hpp")
 LIBRARY = "core.so"
 PARTS_VERILOG = "parts.v"
-LARGE_ARRAY = 1024
-"""Processing elements from which on the rows of the array are compiled apart (:mod:`verification.rtl.parts`)."""
+WHOLE_WAVES = 256
+"""Most processing elements of a core that is compiled as a whole for waveforms, which then show all of it."""
 
 _VERILATOR = (
     "--cc", "-O3", "-Wno-fatal", "-Wno-lint", "-Wno-style", "--no-timing",
@@ -31,7 +32,7 @@ _VERILATOR = (
     "--output-split", "20000", "--output-split-cfuncs", "2000",
     "-CFLAGS", "-fPIC -march=native -I..")
 # A shared library instead of a program.
-_LIBRARY = ("--exe", "--build", "-j", "0", "--top-module", TOP, "--prefix", "Core", "--Mdir", "build",
+_LIBRARY = ("--exe", "--build", "--top-module", TOP, "--prefix", "Core", "--Mdir", "build",
             "-LDFLAGS", "-shared", "-o", f"../{LIBRARY}")
 _OPTIMIZE = ("OPT_FAST=-O2", "OPT_GLOBAL=-O2", "OPT_SLOW=-O1")
 # A part's code runs once for every instance in each cycle: the smaller it is, the faster it comes from the cache.
@@ -114,7 +115,8 @@ def build_library(directory, manifest, *, waves=False, split=None):
     waves : bool
         Compile the recording of waveforms in; they show nothing of what is inside parts.
     split : bool or None
-        Compile parts apart; ``None``: if the array is large.
+        Compile parts apart (:mod:`verification.rtl.parts`), which is faster to compile and to run.  ``None``:
+        unless there are mutants, or waveforms of a small core.
 
     Returns
     -------
@@ -127,8 +129,10 @@ def build_library(directory, manifest, *, waves=False, split=None):
         This machine has not enough memory for a core so large.
     SimulatorNotFound, BuildError
     """
+    config = manifest["config"]
     if split is None:
-        split = manifest["config"]["rows"] * manifest["config"]["cols"] >= LARGE_ARRAY
+        small = config["rows"] * config["cols"] <= WHOLE_WAVES
+        split = not (waves and small) and MUTANT_PORT not in {port["name"] for port in manifest["ports"]}
     simulator = find_simulator("verilator")
     if waves:
         _require_headers()
@@ -148,15 +152,17 @@ def build_library(directory, manifest, *, waves=False, split=None):
     key = hashlib.sha256(json.dumps(recipe).encode()).hexdigest()[:24]
 
     def make(target):
+        check_footprint(config, split=split)
         for name, text in sources.items():
             (target / name).write_text(text)
         archives = [_compile_part(simulator, part, target) for part in parts]
         cpp = [name for name in sources if name.endswith(".cpp")]
-        _run([simulator.command, *arguments, f"{TOP}.v", *verilog, *cpp, *archives], simulator, target)
+        _run([simulator.command, *arguments, "-j", str(compilers()), f"{TOP}.v", *verilog, *cpp, *archives],
+             simulator, target)
         # What was compiled on the way is much larger than the result.
         for name in ("build", *(part.model for part in parts)):
             shutil.rmtree(target / name)
-    return cached_directory("rtl", f"{manifest['config']['name']}-{key}", make)
+    return cached_directory("rtl", f"{config['name']}-{key}", make)
 
 
 def _compile_part(simulator, part, directory):
@@ -164,7 +170,7 @@ def _compile_part(simulator, part, directory):
     _run([simulator.command, *_VERILATOR, "--top-module", part.name, "--prefix", part.model, "--Mdir", part.model,
           PARTS_VERILOG], simulator, directory)
     archive = f"{part.model}__ALL.a"
-    _run(["make", "-C", part.model, "-f", f"{part.model}.mk", "-j", str(os.cpu_count()), *_OPTIMIZE_PART, archive],
+    _run(["make", "-C", part.model, "-f", f"{part.model}.mk", "-j", str(compilers()), *_OPTIMIZE_PART, archive],
          simulator, directory)
     return str(directory / part.model / archive)
 

@@ -4,6 +4,7 @@ import pytest
 
 import scripts.commands.demo as demo
 from golden.formats import to_bits
+from verification.rtl import footprint
 
 
 def test_digits_on_golden(trncore):
@@ -69,3 +70,40 @@ def test_a_format_that_loses_too_much_fails(trncore, monkeypatch):
     outcome = trncore("demo", "digits", "--backend", "golden")
     assert outcome.status == 1
     assert "bfloat16 on golden must lose at most -100.0% against float32" in outcome.err
+
+
+def test_full_size_on_a_small_core(trncore):
+    """Everything but the size; ``trncore demo full`` itself takes minutes."""
+    outcome = trncore("demo", "full", "--config", "tiny", "--size", "20", "--json")
+    assert outcome.status == 0, outcome.err
+    report = json.loads(outcome.out)
+    assert report["pe_busy"] == pytest.approx(20**3 / (16 * report["cycles"]))
+    assert report["cycles_per_second"] == pytest.approx(report["cycles"] / report["seconds"])
+    text = trncore("demo", "full", "--config", "tiny", "--size", "20").out
+    assert "20 x 20 x 20, bf16, on tiny (4 x 4)" in text
+    assert "equal to golden.matmul" in text
+
+
+def test_full_size_notices_wrong_bits(trncore, monkeypatch):
+    run = demo.run_one
+
+    def wrong(*arguments, **options):
+        result = run(*arguments, **options)
+        to_bits(result.outputs["d"])[0, 0] ^= 1
+        return result
+    monkeypatch.setattr(demo, "run_one", wrong)
+    outcome = trncore("demo", "full", "--config", "tiny", "--size", "4")
+    assert outcome.status == 1
+    assert "rtl and golden.matmul differ in 1 of 16 elements" in outcome.err
+
+
+def test_core_too_large_for_the_machine(trncore, monkeypatch, tmp_path):
+    monkeypatch.setattr(footprint, "available_bytes", lambda: 300 << 20)
+    monkeypatch.setenv("TRNCORE_CACHE", str(tmp_path))
+    # Not a core that this process may have compiled before.
+    (tmp_path / "odd.toml").write_text('preset = "tiny"\ncols = 3\n')
+    outcome = trncore("demo", "full", "--config", str(tmp_path / "odd.toml"))
+    assert outcome.status == 2
+    assert outcome.err == ("trncore: config must be small enough for this machine: odd, 4 x 3, takes about 362 MiB "
+                           "to build, available are 300 MiB\n")
+    assert not [path for path in (tmp_path / "rtl").iterdir() if path.is_dir()]
