@@ -104,6 +104,6 @@ def test_core_too_large_for_the_machine(trncore, monkeypatch, tmp_path):
     (tmp_path / "odd.toml").write_text('preset = "tiny"\ncols = 3\n')
     outcome = trncore("demo", "full", "--config", str(tmp_path / "odd.toml"))
     assert outcome.status == 2
-    assert outcome.err == ("trncore: config must be small enough for this machine: odd, 4 x 3, takes about 362 MiB "
-                           "to build, available are 300 MiB\n")
+    assert outcome.err == ("trncore: config must be small enough for this machine: odd, 4 x 3, takes about "
+                           "362 MiB to build, available are 300 MiB\n")
     assert not [path for path in (tmp_path / "rtl").iterdir() if path.is_dir()]
