@@ -30,8 +30,8 @@ class ActivationUnit(Unit):
         Elements so far.
     """
 
-    VALUES = ("waiting", "job", "element", "first", "in_flight", "sbuf_writes", "psum_writes", "completing", "complete",
-              "activity", "ready", "awake", "blocked")
+    VALUES = ("waiting", "job", "element", "first", "in_flight", "sbuf_writes", "psum_writes", "completing",
+              "complete", "activity", "ready", "awake", "blocked")
     TIMED = ("travelling",)
 
     def __init__(self, config, ports):
@@ -72,7 +72,7 @@ class ActivationUnit(Unit):
         request = issued = False
         last = False
         if job is not None and room and not (self.first and (
-                job.reads_sbuf and self.sbuf_writes or job.source_psum and self.psum_writes)):
+                (job.reads_sbuf and self.sbuf_writes) or (job.source_psum and self.psum_writes))):
             request, issued, last, entry = True, *self._read(job, now)
         refused = done = False
         if self.travelling and self.travelling[0][0] <= now:

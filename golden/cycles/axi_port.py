@@ -46,12 +46,9 @@ class AxiPort(Unit):
 
     def is_active(self, now):
         """Whether anything may happen in cycle ``now``."""
-        if self.awake or self.memory.throttle.rate or self.fetch and self.fetch.awake or self.memory.due <= now:
+        if self.awake or self.memory.throttle.rate or (self.fetch and self.fetch.awake) or self.memory.due <= now:
             return True
-        for engine in self.engines:
-            if engine.awake:
-                return True
-        return False
+        return any(engine.awake for engine in self.engines)
 
     def arbitrate(self):
         """Decide at the beginning of a cycle who may send, and show who has an answer."""

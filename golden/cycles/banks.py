@@ -66,10 +66,7 @@ class MemoryPorts(Unit):
         self.activation = _NEVER
 
     def is_closed(self, bank, now):
-        for occupied in self.closed:
-            if occupied.until[bank] >= now:
-                return True
-        return False
+        return any(occupied.until[bank] >= now for occupied in self.closed)
 
     def grant(self, requests, now):
         """Return which of the clients in ``requests`` (client -> bank) is served, or -1."""

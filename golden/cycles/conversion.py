@@ -68,7 +68,7 @@ class Conversion(Unit):
         pushed, end = 0, False
         if pipe and pipe[0][0] == now:
             _, pushed, end = pipe.popleft()
-        if not (claimed or pushed or written and sizes is not None):
+        if not (claimed or pushed or (written and sizes is not None)):
             return False
         self.converted.advance(claimed, pushed, end, written if sizes is not None else 0)
         return True

@@ -44,8 +44,8 @@ class Throttle(Unit):
 class MemoryPort(Unit):
     """The memory's side of an AXI port.
 
-    A burst's first beat comes ``latency`` cycles after its address at the earliest, a response after its last beat.
-    Of several IDs the one that has been due longest is answered first, beats of bursts are not interleaved.
+    A burst's first beat comes ``latency`` cycles after its address at the earliest, a response after its last
+    beat.  Of several IDs the one that has been due longest is answered first, beats of bursts are not interleaved.
 
     Parameters
     ----------
@@ -152,7 +152,8 @@ class MemoryPort(Unit):
 
     def key(self, now):
         """See :class:`~golden.cycles.state.Unit`."""
-        return (super().key(now), tuple([tuple([(due - now, left) for due, left in queue]) for queue in self.reads]),
+        return (super().key(now),
+                tuple([tuple([(due - now, left) for due, left in queue]) for queue in self.reads]),
                 tuple([tuple([due - now for due in queue]) for queue in self.responses]),
                 tuple([tuple(burst) for burst in self.writes]))
 

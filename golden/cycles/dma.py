@@ -101,7 +101,7 @@ class DmaUnit(Unit):
 
         # The next one starts.
         self.ready = waiting is None
-        if waiting is not None and startable and (waiting.target is None or reader.ready and jobs_startable):
+        if waiting is not None and startable and (waiting.target is None or (reader.ready and jobs_startable)):
             moved = self.ready = True
             self.waiting = None
             in_flight.append(waiting)
@@ -121,8 +121,8 @@ class DmaUnit(Unit):
             self.activity = EngineState.STALL_MEMORY
         # What stands at a chip memory asks again in every cycle.
         request, held = reader.request, writer.held
-        self.awake = (moved or self.completing or self.complete or request is not None and not request[0].dram
-                      or held is not None and not held[0].dram)
+        self.awake = (moved or self.completing or self.complete or (request is not None and not request[0].dram)
+                      or (held is not None and not held[0].dram))
 
     def _count_writing(self, copy, change):
         """Count the copies in flight that write each space."""

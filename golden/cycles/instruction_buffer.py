@@ -31,8 +31,8 @@ class InstructionBuffer(Unit):
                  "loop_instructions", "origin", "pc", "received", "request", "request_taken", "requested", "total",
                  "under_way", "word_beats", "word_instructions")
 
-    VALUES = ("pc", "origin", "received", "requested", "fresh", "under_way", "dropping", "request", "request_taken",
-              "answers")
+    VALUES = ("pc", "origin", "received", "requested", "fresh", "under_way", "dropping", "request",
+              "request_taken", "answers")
 
     def __init__(self, config, *, base, length, size):
         row = config.row_bytes

@@ -35,7 +35,8 @@ class Lane(Unit):
     """
 
     __slots__ = ("awake", "completed", "cycles", "depth", "ends", "engine", "granted", "in_flight", "level",
-                 "name", "present", "queue", "queued", "retirable", "sequencer", "since", "starts", "state", "waited", "waiting", "waits")
+                 "name", "present", "queue", "queued", "retirable", "sequencer", "since", "starts", "state",
+                 "waited", "waiting", "waits")
 
     VALUES = ("queued", "granted", "present", "completed", "retirable", "waiting", "state", "awake")
     QUEUES = ("queue", "in_flight")

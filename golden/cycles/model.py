@@ -51,8 +51,9 @@ class CoreModel:
         operands = self.tensor.moving.banks, self.tensor.stationary.banks
         sums = (self.tensor.psum_closed,)
         # By (psum, write).
-        self.memory_ports = {(psum, write): MemoryPorts(len(self.dmas), sums if psum else () if write else operands)
-                             for psum in (False, True) for write in (False, True)}
+        self.memory_ports = {
+            (psum, write): MemoryPorts(len(self.dmas), sums if psum else () if write else operands)
+            for psum in (False, True) for write in (False, True)}
         self.activation = ActivationUnit(config, self.memory_ports)
         self.units = [self.tensor, self.activation, *self.dmas]
         self.semaphores = Semaphores(config.semaphores)
@@ -63,8 +64,8 @@ class CoreModel:
             size = isa.instruction_bytes(isa.EngineId.TENSOR if name == "tensor" else isa.EngineId.DMA0)
             engine = {"tensor": self.tensor, "activation": self.activation}.get(name) \
                 or self.dmas[int(name.removeprefix("dma"))]
-            self.lanes.append(Lane(name, config, Sequencer(config, steps[name], base=base, length=length, size=size),
-                                   engine))
+            sequencer = Sequencer(config, steps[name], base=base, length=length, size=size)
+            self.lanes.append(Lane(name, config, sequencer, engine))
         # DMA engines bring the first operands: their instructions are fetched first, after the header.
         self.header = Header(config)
         order = sorted(self.lanes, key=lambda lane: not lane.name.startswith("dma"))
@@ -194,7 +195,7 @@ class CoreModel:
             part.restore(state, self.now)
 
     def counts(self):
-        """Return what was counted so far: a row for each lane, of cycles by state, work, bytes read and written."""
+        """Return what was counted so far: per lane cycles by state, work, bytes read and written."""
         rows = []
         for lane in self.lanes:
             cycles = lane.cycles.copy()

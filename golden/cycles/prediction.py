@@ -22,8 +22,8 @@ def predict(image, *, latency, bytes_per_cycle=None):
     latency : int
         Cycles from the handshake of AR to the first R beat, and from that of the last W beat to the B beat.
     bytes_per_cycle : int, optional
-        Bandwidth of the memory over all ports, reads and writes together, 0 for one beat a cycle on R and W of each
-        port; by default that of the configuration.
+        Bandwidth of the memory over all ports, reads and writes together, 0 for one beat a cycle on R and W of
+        each port; by default that of the configuration.
 
     Returns
     -------

@@ -58,7 +58,7 @@ class Reader(Unit):
         return self.request is None and not self.pipe and not self.bursts.level
 
     def step(self, now, free):
-        """Do what happens in cycle ``now``; ``free``: bytes that may be claimed.  Returns whether anything moved."""
+        """Do what happens in cycle ``now``; ``free``: bytes that may be claimed.  Tells whether anything moved."""
         self.claimed = self.pushed = 0
         self.ends = self.taken = moved = False
         bursts, pipe = self.bursts, self.pipe

@@ -1,10 +1,10 @@
 """Remembers what the core did, and does not simulate it again.
 
-With a memory of fixed latency the core is a state machine whose only inputs are the steps of its streams and the
-values of its semaphores.  It is looked at whenever the longest stream goes back to the start of a loop: how it gets
-from one such moment to the next is a *passage*.  If it is in a state from which a passage is known, and the next
-steps of all streams are those of the passage, and every wait finds its semaphore high or low enough as it did then,
-it does the same, to the cycle: time, streams, semaphores, counters and trace advance without simulation.
+With a memory of fixed latency the core is a state machine whose only inputs are the steps of its streams and
+the values of its semaphores.  It is looked at whenever the longest stream goes back to the start of a loop: how it
+gets from one such moment to the next is a *passage*.  If it is in a state from which a passage is known, and the
+next steps of all streams are those of the passage, and every wait finds its semaphore high or low enough as it did
+then, it does the same, to the cycle: time, streams, semaphores, counters and trace advance without simulation.
 """
 
 from dataclasses import dataclass

@@ -8,8 +8,8 @@ __all__ = ["Unit"]
 class Unit:
     """A unit whose behaviour depends on the attributes that the class names, and on nothing else that changes.
 
-    A state holds no cycle but those relative to the present one, and no position in a stream, so that a unit is in the
-    same state whenever it will do the same.
+    A state holds no cycle but those relative to the present one, and no position in a stream, so that a unit is in
+    the same state whenever it will do the same.
 
     Attributes
     ----------
@@ -43,6 +43,7 @@ class Unit:
         for name, items in zip(self.QUEUES, queues, strict=True):
             setattr(self, name, deque(items, getattr(self, name).maxlen))
         for name, items in zip(self.TIMED, timed, strict=True):
-            setattr(self, name, deque([(cycle + now, *rest) for cycle, *rest in items], getattr(self, name).maxlen))
+            moved = [(cycle + now, *rest) for cycle, *rest in items]
+            setattr(self, name, deque(moved, getattr(self, name).maxlen))
         for name, part in zip(self.PARTS, parts, strict=True):
             getattr(self, name).restore(part, now)

@@ -7,9 +7,9 @@ with those of :mod:`hdl`.
 from hdl.params import isa
 
 __all__ = ["ACTIVATION_LANE", "AHEAD_BYTES", "BUFFER_BYTES", "BURST_BEATS", "CONVERTER", "COPIES_IN_FLIGHT",
-           "FETCH_BURST_BYTES", "FETCH_OUTSTANDING", "HEADER_BITS", "IN_FLIGHT", "MARGIN_BYTES", "NEVER", "PAGE_BYTES",
-           "READ_BURSTS", "RUN_CYCLE", "WRITES_IN_ORDER", "WRITE_ADDRESSES", "WRITE_BEATS", "WRITE_BURSTS",
-           "TensorTiming", "queue_rows"]
+           "FETCH_BURST_BYTES", "FETCH_OUTSTANDING", "HEADER_BITS", "IN_FLIGHT", "MARGIN_BYTES", "NEVER",
+           "PAGE_BYTES", "READ_BURSTS", "RUN_CYCLE", "WRITES_IN_ORDER", "WRITE_ADDRESSES", "WRITE_BEATS",
+           "WRITE_BURSTS", "TensorTiming", "queue_rows"]
 
 NEVER = 1 << 62
 """A cycle that does not come."""

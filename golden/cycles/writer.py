@@ -31,9 +31,9 @@ class Writer(Unit):
     bytes_taken, bytes_written : int
     """
 
-    __slots__ = ("address_granted", "addresses", "answered", "answers_copy", "beat_granted", "beats", "begun", "bursts",
-                 "bytes_taken", "bytes_written", "ends", "finished", "gathered", "granted", "held", "index", "job",
-                 "jobs", "left", "response", "row_bytes", "taken")
+    __slots__ = ("address_granted", "addresses", "answered", "answers_copy", "beat_granted", "beats", "begun",
+                 "bursts", "bytes_taken", "bytes_written", "ends", "finished", "gathered", "granted", "held",
+                 "index", "job", "jobs", "left", "response", "row_bytes", "taken")
 
     VALUES = ("job", "index", "held", "begun", "left", "gathered")
     QUEUES = ("jobs", "addresses")
@@ -96,7 +96,7 @@ class Writer(Unit):
                 room = self.row_bytes - (job.lanes[index] if first_beat else 0)
                 if count > room:
                     count, last_beat = room, False
-            if level >= count and (not first_beat or address_room and len(bursts.inner) != bursts.room):
+            if level >= count and (not first_beat or (address_room and len(bursts.inner) != bursts.room)):
                 moved = True
                 last = last_beat and index == job.last
                 self.held = job, index, last_beat, last
