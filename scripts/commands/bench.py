@@ -10,6 +10,7 @@ __all__ = ["command"]
 
 _DEFAULT_CONFIGS = ("tiny", "small")
 _UTILIZATION_CONFIGS = ("small",)
+_RANDOM_PROGRAMS = 8
 
 
 def _golden(configs, backends, update):
@@ -62,6 +63,18 @@ def _misses(misses):
             for what, causes in misses]
 
 
+def _cycles(configs, backends, update):
+    from scripts.cycle_model import CONFIGS, compare, products, randoms
+    rows, notes = [], []
+    for config in _load(configs) or CONFIGS.values():
+        for row in compare([*products(config), *randoms(config, _RANDOM_PROGRAMS)], progress=update):
+            rows.append((*(row[key] for key in ("config", "name", "latency", "cycles", "predicted")),
+                         row["predicted"] - row["cycles"], row["predicted_per_second"]))
+            notes += [f"Wrong, {row['config']} {row['name']}: {line}" for line in row["differences"]]
+    yield "cycles", ["config", "program", "latency", "cycles", "predicted", "difference",
+                     "predicted cycles/s"], rows, notes
+
+
 def _area(configs, backends, update):
     from scripts.measure import pe_area
     yield "area", ["combinational area", "NAND2 equivalents", "times the first"], pe_area(), []
@@ -75,17 +88,19 @@ def _configs(ctx, parameter, value):
     return _load(value)
 
 
-BENCHES = {"golden": _golden, "simulation": _simulation, "busy": _busy, "utilization": _utilization, "area": _area}
+BENCHES = {"golden": _golden, "simulation": _simulation, "busy": _busy, "utilization": _utilization,
+           "cycles": _cycles, "area": _area}
 """Name -> generator of (table, columns, rows, notes)."""
 
 
 @click.command()
 @click.argument("name", required=False, type=click.Choice(list(BENCHES)), metavar="[NAME]")
 @click.option("--config", "configs", multiple=True, callback=_configs, metavar="NAME|FILE.toml",
-              help="What to simulate; may be repeated.  [default: tiny and small; utilization: small]")
+              help="What to simulate; may be repeated.  [default: tiny and small; utilization: small; cycles: "
+                   "four small cores]")
 @json_option
 def command(name, configs, as_json):
-    """Measure and print ratios: golden, simulation, busy, utilization, area, or all five.
+    """Measure and print ratios: golden, simulation, busy, utilization, cycles, area, or all six.
 
     \b
     golden       golden.matmul beside softfloatpy and numpy, peak memory
@@ -93,6 +108,7 @@ def command(name, configs, as_json):
     busy         PE busy fraction from doorbell to interrupt, memory latency 20 to 60 cycles
     utilization  the same for square, ragged, thin and deep shapes at latency 100, beside the bound that the
                  shape allows; where it misses the target, cycles by cause; the same core beside RedMulE
+    cycles       the cycle model beside compiled RTL: products and random programs of four cores
     area         NAND2 equivalents of multiply-accumulate units, yosys
 
     \b

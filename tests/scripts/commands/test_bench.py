@@ -39,6 +39,20 @@ def test_softfloat_multiplies():
     assert np.array_equal(measure._softfloat(a, b), expected.view(np.uint32))
 
 
+def test_cycles(trncore, monkeypatch):
+    from scripts import cycle_model
+    monkeypatch.setattr(cycle_model, "randoms", lambda config, count: [])
+    monkeypatch.setattr(cycle_model, "SHAPES", ((4, 4, 4),))
+    report = json.loads(trncore("bench", "cycles", "--config", "tiny", "--json").out)
+    row, = report["cycles"]
+    assert (row["config"], row["difference"]) == ("tiny", 0)
+    assert row["predicted"] == row["cycles"] > 100
+    assert "cycles notes" not in report
+    monkeypatch.setattr(cycle_model, "differences", lambda prediction, result: ["trace: wrong"])
+    report = json.loads(trncore("bench", "cycles", "--config", "tiny", "--json").out)
+    assert report["cycles notes"] == [f"Wrong, tiny {row['program']}: trace: wrong"]
+
+
 def test_utilization(trncore, monkeypatch):
     from scripts import utilization
     row = ("square", 8, 8, 8, 400, 0.1, 0.2, 300, 1.3, "<= 1.10 x bound", False)
