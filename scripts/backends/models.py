@@ -43,9 +43,6 @@ class ElaboratedModel:
                                       latencies=component_latencies(component), files=[])
         self._model = PysimModel(component)
 
-    def prepare(self):
-        """Make everything that running programs needs."""
-
     def run(self, factories, *, progress=None):
         """Run environments one after the other, each from reset.
 
@@ -93,7 +90,9 @@ class CompiledModel:
         """As :meth:`ElaboratedModel.run`; one simulator process runs them all."""
         return run_environments(self._build, factories, progress=progress)
 
-    prepare = ElaboratedModel.prepare
+    def prepare(self):
+        """Make everything that running programs needs; it is made."""
+
     run_jobs = ElaboratedModel.run_jobs
 
 
@@ -123,7 +122,7 @@ class DirectModel:
         return self._model(False).manifest
 
     def prepare(self):
-        """As :meth:`ElaboratedModel.prepare`."""
+        """As :meth:`CompiledModel.prepare`."""
         self._model(False)
 
     def run_jobs(self, jobs, *, progress=None):

@@ -1,5 +1,7 @@
 """The same program on golden, pysim and Icarus; what a run reports, and what it refuses."""
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -147,3 +149,10 @@ def test_missing_simulator_is_said(product, monkeypatch):
         run(image, inputs, "icarus")
     monkeypatch.setitem(backends.SIMULATORS, "verilator", missing)
     assert backends.fastest_rtl() == "pysim"
+
+
+@pytest.mark.parametrize("backend", ["golden", "pysim"])
+def test_prepared_and_never_run(backend):
+    """A model that nobody runs goes without a warning."""
+    backends.prepare(CoreConfig(name="unused", rows=1, cols=2, sbuf_bytes=4096, axi_data_width=64), backend)
+    gc.collect()
