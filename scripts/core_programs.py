@@ -18,7 +18,7 @@ from hdl.params import isa
 from hdl.params.formats import FORMATS, DType
 from hdl.params.isa import EngineId, Opcode, Space
 
-__all__ = ["HEADER_BYTES", "PAGE", "damaged", "far", "image_of_streams", "is_short", "loops", "nops",
+__all__ = ["HEADER_BYTES", "PAGE", "controls", "damaged", "far", "image_of_streams", "is_short", "loops", "nops",
            "patterned", "random_base", "relay", "reserved", "shrunk_windows", "shuffled_windows", "single",
            "storm", "widened_windows"]
 
@@ -382,6 +382,30 @@ def loops(rng, config, engines, longest):
                                              + nops(int(rng.integers(12)))) + nops(short)
     gaps = [64 * int(n) for n in rng.integers(0, 66, len(streams))]
     return image_of_streams(config, random_base(rng), streams, gaps)
+
+
+def controls(rng, config, engines, instructions):
+    """Return an image of NOPs, register assignments and loops, empty ones too, in random order: ``instructions``
+    or a few more for each engine."""
+    def assignments():
+        return [{"destination": int(d), "source": int(s), "immediate": int(i)}
+                for d, s, i in zip(*rng.integers(0, isa.NUM_REGISTERS, (2, isa.NUM_SETS)),
+                                   rng.integers(-1 << 62, 1 << 62, isa.NUM_SETS), strict=True)]
+
+    def body(count, depth):
+        code = []
+        while len(code) < count:
+            kind = rng.integers(4 if depth < isa.LOOP_DEPTH else 2)
+            if kind == 0:
+                code.append((Opcode.NOP, {}))
+            elif kind == 1:
+                code.append((Opcode.SET_REGISTERS, {"sets": assignments()}))
+            else:
+                code += [(Opcode.LOOP, {"count": int(rng.integers(1, 4)), "sets": assignments()}),
+                         *body(rng.integers(4), depth + 1), (Opcode.END_LOOP, {"sets": assignments()})]
+        return code
+    streams = {engine: body(instructions, 0) for engine in engines}
+    return image_of_streams(config, random_base(rng), streams, [64] * len(streams))
 
 
 def nops(config, engines, count):

@@ -29,10 +29,12 @@ from golden.random_program import random_program
 from golden.situations import hazard_bins, hazards, pair_bins, pairs, psum_bins, psum_successions
 from golden.traffic import traffic_program
 from hdl import CoreConfig
+from hdl.control.ports import engine_number
 from hdl.params.formats import FORMATS, MAC_FORMATS, lookup
 from scripts import units
 from scripts.backends import Run, run_batch
 from scripts.backends.models import find_model
+from scripts.core_programs import controls
 from scripts.export import cached_export
 from verification.checks import failures
 from verification.coverage.handshakes import handshake_bins, watched_harness
@@ -63,6 +65,8 @@ PROGRAMS, MANY_PROGRAMS = 150, 1000
 WATCHED, MANY_WATCHED = 48, 240
 COVERED, MANY_COVERED = 24, 200
 """Random programs in CI and on demand: of the core, with the bus watched, with lines and toggles counted."""
+CONTROL_PROGRAMS, CONTROLS = 8, 40
+"""Programs of control instructions only, and instructions of an engine in each."""
 
 
 @dataclass(frozen=True)
@@ -231,8 +235,17 @@ def _pairs(count, seed, progress):
     tally = Tally("instructions one after the other in an engine; matmuls by bank and weights")
     programs = _random_programs(CONFIG, count, seed)
     found = sum((pairs(program.image) + psum_successions(program.image) for program in programs), Counter())
+    # What the builder leaves out because it does nothing: empty loops, assignments that nobody uses.
+    images = [controls(np.random.default_rng((seed, number)), CONFIG,
+                       map(engine_number, CONFIG.engines), CONTROLS)
+              for number in range(CONTROL_PROGRAMS)]
+    found = sum(map(pairs, images), found)
     tally.add_bins(pair_bins() + psum_bins(), found)
     tally.failures += _played(count, seed)
+    results = run_batch([Run(image, {}, Options(seed=number), trace=False) for number, image in enumerate(images)],
+                        "rtl")
+    tally.failures += [f"control program {number}: {result if isinstance(result, Exception) else result.fault}"
+                       for number, result in enumerate(results) if isinstance(result, Exception) or result.fault]
     return tally
 
 

@@ -1,5 +1,6 @@
 """Programs for the regression of mutants: what they are meant to be, and that the golden model runs them."""
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from golden.assembler import decode, encode
 from golden.machine import run
 from golden.program import Program
+from golden.situations import pairs
 from hdl import CoreConfig
 from hdl.params import isa
 from hdl.params.isa import FaultCode
@@ -170,3 +172,13 @@ def test_nops_do_nothing():
     result = run(core_programs.nops(CONFIG, ENGINES, 10), {})
     assert result.fault is None
     assert [values["instructions"] for values in result.counters.values()] == [10] * 4
+
+
+def test_controls_end_and_hold_what_no_compiler_writes():
+    images = [core_programs.controls(np.random.default_rng(seed), CONFIG, ENGINES, 40) for seed in range(8)]
+    found = sum((pairs(image) for image in images), Counter())
+    control = ("NOP", "SET_REGISTERS", "LOOP", "END_LOOP")
+    assert all(found[kind, first, second] for kind in ("tensor", "activation", "dma")
+               for first in control for second in control)
+    for image in images[:2]:
+        assert run(image, {}).fault is None
