@@ -17,8 +17,8 @@ from hdl.params.formats import lookup
 
 __all__ = ["FAMILIES", "accumulators", "cancellation", "cancellation_to_subnormal", "cancellation_to_zero",
            "directed", "directed_sums", "exponent_difference", "exponents_at_random", "narrow_inputs",
-           "narrow_sample", "overflow_border", "special_values", "sticky", "subnormal_border", "tiny_products",
-           "widen_inputs", "words_at_random"]
+           "narrow_sample", "overflow_border", "special_values", "special_words", "sticky", "subnormal_border",
+           "tiny_products", "widen_inputs", "words_at_random"]
 
 DIFFERENCES = 60
 """Largest distance of the accumulator's exponent from the product's."""
@@ -79,7 +79,7 @@ def _neighbours(words, steps, fmt):
     return (words & sign_bit | np.clip(magnitude, 0, last).astype(np.uint32)).astype(np.uint32)
 
 
-def _special_words(fmt):
+def special_words(fmt):
     """Return zeros, the ends of the subnormal and the normal numbers, one, infinities and NaN of every kind."""
     one = fmt.bias << fmt.fraction_bits
     codes = [0, 1, (1 << fmt.fraction_bits) - 1, 1 << fmt.fraction_bits, one, one + 1, one - 1,
@@ -305,7 +305,7 @@ def tiny_products(rng, x_fmt, w_fmt, acc_fmt, count):
 def special_values(rng, x_fmt, w_fmt, acc_fmt, count):
     """Zeros, ones, ends of ranges, infinities and every kind of NaN, mixed with each other.  Catches infinity
     times zero, differences of infinities, payloads and signs that come through."""
-    return tuple(rng.choice(_special_words(fmt), count) for fmt in (x_fmt, w_fmt, acc_fmt))
+    return tuple(rng.choice(special_words(fmt), count) for fmt in (x_fmt, w_fmt, acc_fmt))
 
 
 def exponents_at_random(rng, x_fmt, w_fmt, acc_fmt, count):
@@ -384,7 +384,7 @@ def accumulators(x, w, count, *, accumulator="float32", seed=0):
     """
     x, w, fmt = (lookup(name) for name in (x, w, accumulator))
     families = (cancellation, cancellation_to_zero, sticky, exponents_at_random)
-    chosen = dict.fromkeys(_special_words(fmt).tolist())
+    chosen = dict.fromkeys(special_words(fmt).tolist())
     least = len(chosen) + len(families)
     if not least <= count <= 1 << fmt.width:
         raise ValueError(f"count must be from {least} to the {1 << fmt.width} words of {fmt.name}, not {count!r}")
@@ -401,6 +401,8 @@ def accumulators(x, w, count, *, accumulator="float32", seed=0):
 
 NEIGHBOURS = 2
 """Units of the last place of float32 around ties and limits."""
+FAR_POINTS = 64
+"""Smallest numbers and ties of a target that also get neighbours at the distance of every bit."""
 
 
 def narrow_inputs(target):
@@ -409,14 +411,17 @@ def narrow_inputs(target):
     These are all numbers of the target, all ties between two of them, the limits where overflow begins, both
     signs, and :data:`NEIGHBOURS` on either side; and the special values of float32 and the ends of its binades.
     Of the ties of int32, which are too many: those of small numbers, around powers of two and evenly spread.
+    Around the smallest points, where the most bits are cut off, any one of them alone decides.
     """
     fmt, float32 = lookup(target), lookup("float32")
     points = _float_points(fmt) if fmt.is_float else _integer_points(fmt)
     words = np.abs(points).astype(np.float32).view(np.uint32).astype(np.int64)
     binades = np.arange(float32.exponent_mask + 1) << float32.fraction_bits
-    specials = _special_words(float32).astype(np.int64) & 0x7FFFFFFF
+    specials = special_words(float32).astype(np.int64) & 0x7FFFFFFF
     near = np.concatenate([words, binades])[:, None] + np.arange(-NEIGHBOURS, NEIGHBOURS + 1)
-    magnitudes = np.concatenate([near.ravel(), specials])
+    bits = 1 << np.arange(float32.fraction_bits)
+    far = np.sort(words)[:FAR_POINTS, None] + np.concatenate([-bits, bits])
+    magnitudes = np.concatenate([near.ravel(), far.ravel(), specials])
     magnitudes = np.sort(magnitudes[(magnitudes >= 0) & (magnitudes < 1 << 31)].astype(np.uint32))
     # Sorted, so that this is quick: np.unique takes seconds for the millions of tfloat32.
     magnitudes = magnitudes[np.diff(magnitudes, prepend=magnitudes[0] ^ 1) != 0]
@@ -463,7 +468,7 @@ def widen_inputs(source, *, count=1 << 16, seed=0):
     if bits <= 16:
         return np.arange(1 << bits, dtype=np.uint32)
     if fmt.is_float:
-        return np.concatenate([_special_words(fmt), narrow_sample(count, seed=seed)])
+        return np.concatenate([special_words(fmt), narrow_sample(count, seed=seed)])
     rng, kept = np.random.default_rng(seed), lookup("float32").significand_bits
     dropped = rng.integers(1, fmt.width - kept, count)
     quotient = rng.integers(1 << kept - 1, 1 << kept, count)

@@ -104,6 +104,8 @@ def _row(unit, mutants, left, proven, target, start):
 
 PAIR_VECTORS = 1 << 13
 """Directed vectors for each pair of formats."""
+NARROW_VECTORS = 1 << 16
+"""Of float32 words for each target."""
 SUM_VECTORS = 1 << 17
 
 
@@ -122,13 +124,15 @@ def _multiply_add_vectors(seed):
 
 
 def _conversion_vectors(seed):
-    """Every narrowing of what hurts it, every word of every source to every target."""
+    """Every narrowing of what hurts it, words of every source to every target, special ones always."""
     columns, expected = [], []
+    rng = np.random.default_rng(seed)
     for source, target, saturate in product(map(lookup, FORMATS), map(lookup, FORMATS), (0, 1)):
-        words = sweeps.narrow_inputs(target.name) if source.name == "float32" else \
-            sweeps.widen_inputs(source.name, count=1 << 10, seed=seed)
-        if len(words) > PAIR_VECTORS:
-            words = np.random.default_rng(seed).choice(words, PAIR_VECTORS, replace=False)
+        words, count = (sweeps.narrow_inputs(target.name), NARROW_VECTORS) if source.name == "float32" else \
+            (sweeps.widen_inputs(source.name, count=1 << 10, seed=seed), PAIR_VECTORS)
+        if len(words) > count:
+            special = sweeps.special_words(source) if source.is_float else words[:0]
+            words = np.concatenate([special, rng.choice(words, count, replace=False)])
         codes = {"source": int(source.dtype), "target": int(target.dtype), "saturate": saturate}
         columns.append({"i": words} | {port: np.full(len(words), code, np.uint32) for port, code in codes.items()})
         expected.append(referee.narrow(target, referee.widen(source, words), bool(saturate)))
