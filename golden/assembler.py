@@ -9,7 +9,7 @@ out is zero.
 import operator
 
 from hdl.params import isa
-from hdl.params.formats import DType
+from hdl.params.formats import FLOAT32_LOW, DType, format_of
 from hdl.params.isa import Opcode
 
 __all__ = ["chip_base", "decode", "disassemble", "encode", "engine_name", "format_instruction"]
@@ -27,6 +27,8 @@ def _limit(field):
         return 2
     if field.name in _REGISTERS or field.name.endswith("register"):
         return isa.NUM_REGISTERS
+    if field.name == "dtype":
+        return FLOAT32_LOW + 1
     if field.name.endswith("dtype"):
         return len(DType)
     return 1 << field.bits
@@ -197,10 +199,10 @@ def _operands(opcode, fields):
         case Opcode.LOOP:
             return f" {fields['count']}{_sets(fields)}"
         case Opcode.LOAD_STATIONARY:
-            return f" {_tensor_pattern('sbuf', fields['stationary'])}.{DType(fields['dtype']).name.lower()}"
+            return f" {_tensor_pattern('sbuf', fields['stationary'])}.{format_of(fields['dtype']).name}"
         case Opcode.MATMUL:
             return (f" {_tensor_pattern('psum', fields['psum'])} {'+=' if fields['accumulate'] else '='} "
-                    f"{_tensor_pattern('sbuf', fields['moving'])}.{DType(fields['dtype']).name.lower()}")
+                    f"{_tensor_pattern('sbuf', fields['moving'])}.{format_of(fields['dtype']).name}")
         case Opcode.ACTIVATION | Opcode.DMA_COPY:
             text = f" {_wide_pattern(fields, 'dst')} {_wide_pattern(fields, 'src')}"
             if opcode == Opcode.ACTIVATION:

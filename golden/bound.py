@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from golden.formats import operand_formats, resolve
+from golden.formats import operand_formats, operand_passes, resolve
 from hdl.params.core_config import WEIGHTS_PER_CYCLE
 
 __all__ = ["SHORTEST_MATMUL", "Bound", "gemm_bound"]
@@ -83,7 +83,7 @@ def gemm_bound(config, m, k, n, dtype="bfloat16", out_dtype="float32", *, latenc
     width = min(moving, max(-(-cols // WEIGHTS_PER_CYCLE), SHORTEST_MATMUL))
     height = min(cols, stationary)
     return Bound(
-        array=k_tiles * -(-stationary // cols) * moving,
+        array=len(operand_passes(dtype)) * k_tiles * -(-stationary // cols) * moving,
         transfer=max(read / one_way, written / one_way, (read + written) / together),
         latency=latency,
         first_tile=(rows * height * bytes_s + rows * width * bytes_m) / one_way,

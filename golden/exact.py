@@ -117,9 +117,18 @@ def _encode_fma(acc, x, w, fmt):
 
 
 def fma_word(x_dtype, x, w_dtype, w, acc, accumulator="float32"):
-    """Return the word of ``acc + x * w``, rounded once to the format of the accumulator."""
+    """Return the word of ``acc + x * w``, rounded once to the format of the accumulator; that of ``acc`` where a
+    part does not exist."""
     accumulator = lookup(accumulator)
-    return _encode_fma(decode(acc, accumulator), decode(x, x_dtype), decode(w, w_dtype), accumulator)
+    acc, x, w = decode(acc, accumulator), _operand(x, x_dtype), _operand(w, w_dtype)
+    return encode(acc, accumulator) if x is None or w is None else _encode_fma(acc, x, w, accumulator)
+
+
+def _operand(word, fmt):
+    """Return what the array reads of a word, None where a part does not exist."""
+    fmt = lookup(fmt)
+    value = decode(word, fmt)
+    return value if not fmt.part else split(value)[("high", "low").index(fmt.part)]
 
 
 def widen_word(dtype, word):

@@ -11,10 +11,10 @@ from golden.conversion import widen
 from golden.evacuation import activation
 from golden.formats import storage_dtype, to_bits
 from golden.memory import MemoryFault, RaceError
-from golden.product import chain
+from golden.product import chain, split_float32
 from hdl.params import isa
 from hdl.params.core_config import WEIGHTS_PER_CYCLE
-from hdl.params.formats import FORMATS, DType, FloatFormat, IntFormat
+from hdl.params.formats import FORMATS, DType, FloatFormat, IntFormat, format_of
 from hdl.params.isa import EngineId, FaultCode, Opcode, Space
 
 __all__ = ["Executor", "runs_on"]
@@ -144,6 +144,35 @@ class _Operand:
         return (self.offsets[:, np.newaxis] + bases if self.inner else bases[:, np.newaxis] + self.offsets)
 
 
+@dataclass
+class _Numbers:
+    """What the array reads of an operand, widened to float32.
+
+    Attributes
+    ----------
+    values : array of float32
+        By partition and element.
+    exist : array of bool
+        Where there is a number.
+    part : bool
+        They are parts of float32.
+    """
+
+    values: np.ndarray
+    exist: np.ndarray = None
+    part: bool = False
+
+    def __post_init__(self):
+        if self.exist is None and self.part:
+            self.exist = np.full(self.values.shape, True)
+
+    @property
+    def backwards(self):
+        """The same with the elements of every partition from the last to the first."""
+        return replace(self, values=self.values[:, ::-1],
+                       exist=None if self.exist is None else self.exist[:, ::-1])
+
+
 def _walk_of(pattern):
     return _walk(tuple((d["stride"], d["count"]) for d in pattern["dims"]))
 
@@ -163,7 +192,7 @@ class Executor:
         self._dram = dram
         self._memories = {Space.SBUF: sbuf, Space.PSUM: psum, Space.DRAM: dram}
         self._partition_bytes = {Space.DRAM: 0, Space.SBUF: config.sbuf_bytes, Space.PSUM: config.psum_bytes}
-        # Weights of the array, widened: those in use, and those that the next matmul will use.
+        # Weights of the array: those in use, and those that the next matmul will use.
         self._weights = self._shadow = None
         # Cycles of the last matmul, behind which the next load is hidden.
         self._behind = 0
@@ -266,11 +295,18 @@ class Executor:
 
     def _array_operand(self, pattern, fields, registers, opcode):
         """An operand of the array, in SBUF."""
-        fmt = _format(fields["dtype"])
+        fmt = format_of(fields["dtype"])
         operand = _Operand.of_tensor(Space.SBUF, pattern, registers, fmt, opcode)
-        _require(fmt.name in self.config.formats and 1 <= operand.partitions <= self.config.rows
+        _require(fmt in self.config.operands and 1 <= operand.partitions <= self.config.rows
                  and self._exists(operand), opcode)
         return operand
+
+    def _numbers(self, operand, access):
+        """Read what the array gets of an operand."""
+        if not operand.format.part:
+            return _Numbers(widen(self._read(operand, access), operand.format.name))
+        high, low = split_float32(self._read(replace(operand, format=_FLOAT32), access))
+        return _Numbers(high, part=True) if operand.format.part == "high" else _Numbers(low, low != 0, part=True)
 
     def _load_stationary(self, fields, registers, access):
         opcode = Opcode.LOAD_STATIONARY
@@ -279,9 +315,8 @@ class Executor:
         _require(columns <= self.config.cols, opcode)
         if columns:
             self._check_walk(opcode, [operand])
-            values = self._read(operand, access)
             # Element j of the pattern is column M - 1 - j.
-            self._shadow = widen(values, operand.format.name)[:, ::-1]
+            self._shadow = self._numbers(operand, access).backwards
         hidden, self._behind = self._behind, 0
         return 0, 0, 0, max(-(-columns // WEIGHTS_PER_CYCLE) - hidden, 0)
 
@@ -291,18 +326,20 @@ class Executor:
         psum = _Operand.of_tensor(Space.PSUM, fields["psum"], registers, _FLOAT32, opcode)
         _require(1 <= psum.partitions <= self.config.cols and not psum.start, opcode)
         weights = self._weights if self._shadow is None else self._shadow
-        if weights is None or weights.shape != (moving.partitions, psum.partitions):
+        if weights is None or weights.values.shape != (moving.partitions, psum.partitions) \
+                or weights.part != bool(moving.format.part):
             raise MemoryFault(FaultCode.SIZE_MISMATCH, opcode, 0)
         self._check_walk(opcode, [moving, psum])
         length = moving.offsets.size
         if length:
             self._weights, self._shadow = weights, None
-            sums = chain(weights, widen(self._read(moving, access), moving.format.name))
+            numbers = self._numbers(moving, access)
+            sums = chain(weights.values, numbers.values, weights.exist, numbers.exist)
             if fields["accumulate"]:
                 sums = add(self._read(psum, access), sums)
             self._write(psum, sums, access)
         self._behind = length
-        return weights.size * length, 0, 0, length
+        return weights.values.size * length, 0, 0, length
 
     # Activation engine -------------------------------------------------------------------------
 

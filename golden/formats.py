@@ -5,7 +5,7 @@ import numpy as np
 
 from hdl.params.formats import FORMATS, lookup, lookup_pair
 
-__all__ = ["array_format", "from_bits", "operand_formats", "resolve", "storage_dtype", "to_bits",
+__all__ = ["array_format", "from_bits", "operand_formats", "operand_passes", "resolve", "storage_dtype", "to_bits",
            "word_dtype"]
 
 _STORAGE = {name: np.dtype(getattr(ml_dtypes, name, None) or name)
@@ -49,6 +49,15 @@ def operand_formats(dtype, argument="dtype"):
         return lookup_pair(dtype)
     except (ValueError, TypeError) as error:
         raise type(error)(f"{argument}: {error}") from None
+
+
+def operand_passes(dtype):
+    """Return the passes of two operands through the array: pairs of ``part`` of
+    :meth:`golden.program.Program.nc_matmul`, in the order in which PSUM adds them up (``NUMBERS.md`` section 4).
+    """
+    if operand_formats(dtype)[0].name != "float32":
+        return ((None, None),)
+    return tuple((a, b) for a in ("low", "high") for b in ("low", "high"))
 
 
 def storage_dtype(fmt):

@@ -12,7 +12,8 @@ per bank) and up to one bank wide, with K streamed past it:
   the block's rows of a, or of its columns of b.  a and b lie in different SBUF banks, so that the array
   reads both at once.
   Where a strip of b, all of K, fits twice, the first block of the strip loads it for all.
-* The tensor engine goes through the K tiles of a step and, in each, through the m tiles.
+* The tensor engine goes through the K tiles of a step and, in each, through the m tiles; with float32 four
+  times, once for each pair of parts.
 * In the last K tile every bank is handed over as soon as it is complete, and is emptied while the other
   half of the banks takes the next block: straight to device memory, or through the activation engine.
 
@@ -27,11 +28,12 @@ execution, so the program cannot deadlock, whichever of its streams share a queu
 
 from dataclasses import dataclass
 from itertools import zip_longest
+from typing import NamedTuple
 
 import numpy as np
 
 from golden.blocking import divide, exchanges_operands, marks, plan_gemm, runs
-from golden.formats import operand_formats, resolve
+from golden.formats import operand_formats, operand_passes, resolve
 from golden.program import Program, ds
 from hdl.params.formats import FORMATS
 
@@ -156,6 +158,17 @@ class _Bank:
     columns: range
 
 
+class _Product(NamedTuple):
+    """One matmul of a step: its K tile, the part of b that it belongs to, the parts of float32 numbers that it
+    multiplies, the PSUM bank, and its columns of b."""
+
+    tile: int
+    b_part: int
+    parts: tuple
+    bank: int
+    columns: range
+
+
 class _Gemm:
     """Emits the program."""
 
@@ -169,8 +182,10 @@ class _Gemm:
         self.vectors = {name: p.dram_tensor(name, (m,), "float32", "input") for name in epilogue.vectors}
         d = p.dram_tensor("d", (m, n), epilogue.dtype, "output")
         # Numbers per row of D are numbers per partition, so D cannot be transposed then.
+        self.passes = operand_passes(formats)       # Parts of the stationary and of the moving operand.
         if not self.vectors and exchanges_operands(config, m, n):
             a, b, d = b, a, d.permute(1, 0)
+            self.passes = tuple((b_part, a_part) for a_part, b_part in self.passes)
         self.a, self.b, self.d = a, b, d                # (k, m), (k, n), (m, n)
         (self.m, self.n), self.k = d.shape, k
         last = config.dma_engines - 1
@@ -302,28 +317,28 @@ class _Gemm:
     def _multiply(self, block, step, banks, a_parts, b_parts, b_tile, first, last):
         """Go through the K tiles of a step, the parts of b and the banks of the block."""
         a, b = self.a_ring, self.b_ring
-        work = [(c, part, bank, columns) for c in range(step.tiles) for part in range(len(b_parts))
-                for bank in range(len(banks))
+        work = [_Product(c, part, one, bank, columns) for c in range(step.tiles) for part in range(len(b_parts))
+                for one in self.passes for bank in range(len(banks))
                 if (columns := _common(banks[bank].columns, b_parts[part]))]
-        weights = [(c, banks[bank].tile) for c, _, bank, _ in work]
+        weights = [(one.tile, one.parts[0], banks[one.bank].tile) for one in work]
         reloads = [i == 0 or weights[i - 1] != now for i, now in enumerate(weights)]
         last_load = max(i for i, reload in enumerate(reloads) if reload)
-        starts_a, _ = marks(next(i for i, part in enumerate(a_parts) if banks[bank].rows.start in part)
-                            for _, _, bank, _ in work)
-        starts_b, _ = marks(part for _, part, _, _ in work)
-        starts_bank, ends_bank = marks(bank for _, _, bank, _ in work)
-        for i, (c, _, number, columns) in enumerate(work):
+        starts_a, _ = marks(next(i for i, part in enumerate(a_parts) if banks[one.bank].rows.start in part)
+                            for one in work)
+        starts_b, _ = marks(one.b_part for one in work)
+        starts_bank, ends_bank = marks(one.bank for one in work)
+        for i, (c, _, (a_part, b_part), number, columns) in enumerate(work):
             bank = banks[number]
             height = len(bank.rows)
             if reloads[i]:
                 self.p.load_stationary(
-                    a.tile[:step.rows, c, bank.rows.start:bank.rows.stop],
+                    a.tile[:step.rows, c, bank.rows.start:bank.rows.stop], part=a_part,
                     wait=[a.filled.consume()] * starts_a[i], update=[a.free.add()] * (i == last_load))
             at = columns.start - bank.columns.start
             self.p.nc_matmul(
                 self.banks.tile[:height, number, at:at + len(columns)],
-                b.tile[:step.rows, b_tile + c, columns.start:columns.stop],
-                accumulate=not (first and c == 0),
+                b.tile[:step.rows, b_tile + c, columns.start:columns.stop], part=b_part,
+                accumulate=not (first and c == 0 and work[i].parts == self.passes[0]),
                 wait=[b.filled.consume()] * (starts_b[i] and block.loads_b)
                 + [self.banks.free.consume(self._units(number, banks))] * (starts_bank[i] and first),
                 update=[b.free.add()] * (i == len(work) - 1 and block.frees_b)

@@ -32,7 +32,7 @@ from golden.image import Image
 from golden.memory import HOST, SLOTS, Access, DeviceMemory, Memory, MemoryFault
 from golden.result import ENGINE_NONE, WAIT, Event, Fault, Result
 from hdl.params import isa
-from hdl.params.formats import FORMATS, DType
+from hdl.params.formats import FORMATS, format_of
 from hdl.params.isa import FaultCode, Opcode, Space
 
 __all__ = ["Machine", "run"]
@@ -339,7 +339,7 @@ def _grains(code):
     grains = dict.fromkeys(Space, _WIDEST_BYTES)
 
     def use(space, dtype):
-        grains[space] = min(grains[space], FORMATS[DType(dtype).name.lower()].bytes)
+        grains[space] = min(grains[space], format_of(dtype).bytes)
 
     for instruction in code:
         if instruction is None:

@@ -27,6 +27,7 @@ from golden.lowering import Advance, Instruction, Loop
 from golden.operands import check_view, copy_patterns, tensor_pattern, wide_pattern
 from golden.view import Axis, View, ds
 from hdl.params import isa
+from hdl.params.formats import array_operands
 from hdl.params.isa import Opcode, Space
 
 __all__ = ["Program", "Semaphore", "ds"]
@@ -293,12 +294,13 @@ class Program:
 
     # Engines -----------------------------------------------------------------------------------
 
-    def load_stationary(self, stationary, *, wait=(), update=()):
+    def load_stationary(self, stationary, *, part=None, wait=(), update=()):
         """Load the next weights of the array from an SBUF view of shape (k, m).
 
-        Row r of the array takes partition ``start + r``, column c element c.
+        Row r of the array takes partition ``start + r``, column c element c.  Of float32 it takes one ``part``,
+        ``"high"`` or ``"low"``; other formats have none.
         """
-        self._check_operand(stationary, "stationary")
+        code = self._check_operand(stationary, "stationary", part)
         rows, columns = stationary.shape[0], stationary.size // max(stationary.shape[0], 1)
         if not 1 <= rows <= self.config.rows or not 1 <= columns <= self.config.cols:
             raise ValueError(f"stationary must have 1..{self.config.rows} partitions and "
@@ -306,15 +308,16 @@ class Program:
                              f"elements in each, not {rows} and {columns}")
         self._append(isa.EngineId.TENSOR, Opcode.LOAD_STATIONARY, {
             "stationary": tensor_pattern(stationary, "stationary", backwards=True),
-            "dtype": resolve(stationary.dtype).dtype}, wait, update)
+            "dtype": code}, wait, update)
 
-    def nc_matmul(self, dst, moving, *, accumulate=False, wait=(), update=()):
+    def nc_matmul(self, dst, moving, *, accumulate=False, part=None, wait=(), update=()):
         """Multiply the loaded weights with an SBUF view of shape (k, n): ``dst (m, n)`` in PSUM is
         overwritten, or accumulated into.
 
-        ``dst`` starts at partition 0 and stays inside one bank.
+        ``dst`` starts at partition 0 and stays inside one bank.  Of float32, which goes only with float32, one
+        ``part`` is multiplied as in :meth:`load_stationary`.
         """
-        self._check_operand(moving, "moving")
+        code = self._check_operand(moving, "moving", part)
         check_view(dst, "dst", self.config, (Space.PSUM,))
         if dst.dtype != "float32":
             raise ValueError(f"dst must be float32, not {dst.dtype}")
@@ -330,12 +333,17 @@ class Program:
         self._check_bank(dst)
         self._append(isa.EngineId.TENSOR, Opcode.MATMUL, {
             "moving": tensor_pattern(moving, "moving"), "psum": tensor_pattern(dst, "dst"),
-            "dtype": resolve(moving.dtype).dtype, "accumulate": bool(accumulate)}, wait, update)
+            "dtype": code, "accumulate": bool(accumulate)}, wait, update)
 
-    def _check_operand(self, view, argument):
+    def _check_operand(self, view, argument, part):
+        """Return the data type code of an operand of the array."""
         check_view(view, argument, self.config, (Space.SBUF,))
         if view.dtype not in self.config.formats:
             raise ValueError(f"{argument} must be one of {', '.join(self.config.formats)}, not {view.dtype}")
+        codes = {fmt.part or None: fmt.dtype for fmt in array_operands([view.dtype])}
+        if part not in codes:
+            raise ValueError(f"part of {view.dtype} must be {' or '.join(map(repr, codes))}, not {part!r}")
+        return codes[part]
 
     def _check_bank(self, dst):
         bank = self.config.psum_bank_bytes

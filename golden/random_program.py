@@ -469,33 +469,38 @@ class _Generator:
             number //= factor
         return (*factors, number)
 
-    def _float(self):
-        return self.random.choice(self.config.formats)
+    def _array_format(self, with_float32):
+        """Return a format for an operand of the array and a part of it."""
+        fmt = self.random.choice([fmt for fmt in self.config.formats
+                                  if with_float32 is None or with_float32 == (fmt == "float32")])
+        return fmt, self.random.choice(("high", "low")) if fmt == "float32" else None
 
     def _load(self, engine):
         if self.weights_held:
             return []
         k = self.random.randint(1, self.config.rows)
         m = self.random.randint(1, min(self.config.cols, _MAX_ELEMENTS))
-        operand = self._operand(self._any_tile(Space.SBUF), (k, *self._split(m)), 0, self._float(), write=False)
+        fmt, part = self._array_format(None)
+        operand = self._operand(self._any_tile(Space.SBUF), (k, *self._split(m)), 0, fmt, write=False)
         if not operand:
             return []
-        self.weights = k, m
-        return [self._step(engine, "load_stationary", {"stationary": operand}, None)]
+        self.weights = k, m, fmt == "float32"
+        return [self._step(engine, "load_stationary", {"stationary": operand}, None, part=part)]
 
     def _matmul(self, engine):
         load = [] if self.weights else self._load(engine)
         if not self.weights:
             return []
-        k, m = self.weights
+        k, m, with_float32 = self.weights
+        fmt, part = self._array_format(with_float32)
         shape = self._free_shape(24, NUM_DIMS)
         tile = self.random.choice([tile for tile in self.tiles[Space.PSUM] if tile.one_bank])
-        moving = self._operand(self._any_tile(Space.SBUF), (k, *shape), 0, self._float(), write=False)
+        moving = self._operand(self._any_tile(Space.SBUF), (k, *shape), 0, fmt, write=False)
         target = self._operand(tile, (m, *shape), 0, "float32", write=True, first_partition=0)
         if not moving or not target:
             return load
         accumulate = self.random.random() < 0.5
-        step = self._step(engine, "nc_matmul", {"moving": moving}, target, accumulate=accumulate)
+        step = self._step(engine, "nc_matmul", {"moving": moving}, target, accumulate=accumulate, part=part)
         step.parts[engine].reads |= target[1] * accumulate
         return [*load, step, *(self._matmul(engine) if self.random.random() < 0.3 else ())]
 

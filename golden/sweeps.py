@@ -9,11 +9,12 @@ Formats are names or any :class:`hdl.params.formats.FloatFormat`.  Vectors are a
 ``"acc"``: arrays of uint32 words.  *Exponent* means that of the leading one, in subnormals too.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from hdl.params.formats import lookup
+from hdl.params.formats import HIGH_BITS, lookup
 
 __all__ = ["FAMILIES", "accumulators", "cancellation", "cancellation_to_subnormal", "cancellation_to_zero",
            "directed", "directed_sums", "exponent_difference", "exponents_at_random", "narrow_inputs",
@@ -336,6 +337,8 @@ FAMILIES = (exponent_difference, subnormal_border, overflow_border, sticky, canc
 def directed(x, w, *, accumulator="float32", count=COUNT, seed=0, families=FAMILIES):
     """Return vectors for ``acc + x * w``: equal parts of all families, one after the other.
 
+    Of a part of float32 most words are such that the part is what a family wants; the others are of all kinds.
+
     Parameters
     ----------
     x, w, accumulator : format
@@ -352,10 +355,36 @@ def directed(x, w, *, accumulator="float32", count=COUNT, seed=0, families=FAMIL
     """
     formats = [lookup(fmt) for fmt in (x, w, accumulator)]
     rng = _generator(seed, *formats)
+    drawn = [_HIGH_PART if fmt.part else fmt for fmt in formats]
     bounds = np.linspace(0, count, len(families) + 1).astype(int)
-    parts = [family(rng, *formats, size) for family, size in zip(families, np.diff(bounds).tolist(), strict=True)]
-    return {name: np.concatenate(column) for name, column in zip(("x", "w", "acc"), zip(*parts, strict=True),
-                                                                strict=True)}
+    parts = [family(rng, *drawn, size) for family, size in zip(families, np.diff(bounds).tolist(), strict=True)]
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    return {name: _words_of_parts(rng, column, fmt)
+            for name, column, fmt in zip(("x", "w", "acc"), columns, formats, strict=True)}
+
+
+_HIGH_PART = replace(lookup("float32"), fraction_bits=HIGH_BITS - 1,
+                     low_zero_bits=lookup("float32").significand_bits - HIGH_BITS)
+"""Numbers of as many bits as the high part of a float32 has, as float32 words."""
+
+
+def _words_of_parts(rng, words, fmt):
+    """Return words of ``fmt`` in which the parts are the numbers ``words``; a few have any parts.
+
+    A high part is the leading bits of its word.  A low part gets a high one that ends where it begins.
+    """
+    if not fmt.part:
+        return words
+    if fmt.part == "low":
+        number = _take_apart(words, _HIGH_PART)
+        leading = number.unit + HIGH_BITS - 1 + HIGH_BITS
+        fits = number.finite & (leading <= fmt.max_exponent)
+        high = rng.integers(1 << HIGH_BITS - 1, 1 << HIGH_BITS, len(words)) << HIGH_BITS
+        magnitude = np.ldexp((high + number.significand).astype(np.float64), np.where(fits, number.unit, 0))
+        whole = magnitude.astype(np.float32).view(np.uint32) | (number.sign << 31).astype(np.uint32)
+        words = np.where(fits, whole, words)
+    any_word = np.resize(widen_inputs("float32", count=max(len(words), 1), seed=len(words)), len(words))
+    return np.where(rng.integers(0, 8, len(words)) == 0, any_word, words).astype(np.uint32)
 
 
 def directed_sums(*, count=COUNT, seed=0):

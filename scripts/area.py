@@ -5,7 +5,6 @@ import subprocess
 import sys
 import tempfile
 
-from hdl.params.formats import lookup
 from scripts.export import export
 
 __all__ = ["NAND2_TRANSISTORS", "RECIPE", "estimate_macs", "nand2_equivalents"]
@@ -27,7 +26,7 @@ def estimate_macs(config):
     Within some percent of what synthesis gives (a test checks); flip-flops, memories, control and
     engines are not in it.
     """
-    bits = max(lookup(name).significand_bits for name in config.formats)
+    bits = max(fmt.significand_bits for fmt in config.operands)
     return round(config.macs_per_cycle * sum(c * bits ** power for power, c in enumerate(MAC_AREA)))
 
 

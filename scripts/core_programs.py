@@ -15,7 +15,7 @@ from golden.image import Image, Window
 from golden.program import Program
 from hdl.control.ports import engine_number
 from hdl.params import isa
-from hdl.params.formats import FORMATS, DType
+from hdl.params.formats import FORMATS, format_of
 from hdl.params.isa import EngineId, Opcode, Space
 
 __all__ = ["HEADER_BYTES", "PAGE", "controls", "damaged", "far", "image_of_streams", "is_short", "loops", "nops",
@@ -125,7 +125,7 @@ def far(rng, image, engine, pc):
     pattern = patterns[rng.integers(len(patterns))]
     layout = isa.TENSOR_PATTERN if engine == EngineId.TENSOR else isa.WIDE_PATTERN
     bits = {field.name: field.bits for field in next(f for f in layout if f.name == "dims").fields}
-    size = FORMATS[DType(fields["dtype"]).name.lower()].bytes if "dtype" in fields else 4
+    size = format_of(fields["dtype"]).bytes if "dtype" in fields else 4
     if rng.random() < 0.3:
         place = "offset" if "offset" in pattern else "base"
         field_bits = next(field.bits for field in layout if field.name == place)
@@ -243,8 +243,12 @@ def _tensor_work(rng, config):
     """A load and a matmul."""
     k, m = int(rng.integers(1, config.rows + 1)), int(rng.integers(1, config.cols + 1))
     count = _count(rng)
+    fmt = None
     for opcode, name, elements in ((Opcode.LOAD_STATIONARY, "stationary", m), (Opcode.MATMUL, "moving", count)):
-        fmt = FORMATS[str(rng.choice(config.formats))]
+        # float32 goes only with float32.
+        anything = fmt is None or rng.integers(8) == 0
+        formats = [one for one in config.operands if anything or bool(one.part) == bool(fmt.part)]
+        fmt = formats[rng.integers(len(formats))]
         offset, dims = _dims(rng, elements, fmt.bytes, config.sbuf_bytes)
         fields = {"dtype": fmt.dtype, name: {
             "offset": offset, "dims": dims, "partitions": k,

@@ -3,7 +3,7 @@
 from functools import cache, partial
 
 from hdl import CoreConfig
-from hdl.params.formats import FORMATS, FP8_FORMATS, MAC_FORMATS, lookup
+from hdl.params.formats import ARRAY_FORMATS, FORMATS, FP8_FORMATS, array_operands, lookup
 from scripts import units
 from scripts.control_proofs import control_proofs
 from scripts.export.cache import cached_export
@@ -15,6 +15,7 @@ __all__ = ["COLUMNS", "checks"]
 
 COLUMNS = ("property", "of", "method", "result", "depth", "seconds")
 
+OPERANDS = array_operands(ARRAY_FORMATS)
 DEFAULT_LATENCY = units.CONFIG.pe_latency
 LATENCIES = (1, 2, 3, 4)
 QUICK_PAIRS = (("float8_e5m2", "float8_e5m2"),)
@@ -57,10 +58,11 @@ def _parts(full):
     """The multiply-add of all pairs of formats, in parts that meet at decoded operands."""
     def claim(name, text, limit, question, *arguments):
         return Claim(f"mac {name}", text, "fma, all formats",
-                     partial(_ask, units.fma_unit, question, MAC_FORMATS, *arguments), limit)
+                     partial(_ask, units.fma_unit, question, OPERANDS, *arguments), limit)
 
-    for fmt in MAC_FORMATS:
-        yield claim(f"decoder {lookup(fmt).alias}", "operand is the word's number; acc and skip arrive with it",
+    for fmt in OPERANDS:
+        what = f"{fmt.part} part of the word's number" if fmt.part else "word's number"
+        yield claim(f"decoder {fmt.alias}", f"operand is the {what} or absent; acc arrives with it",
                     SHORT, composition.decoder_question, fmt)
     yield claim("multiplier", "one product, of both significands", SHORT, composition.multiplier_question)
     yield claim("range", "zero or leading one in the top two bits", SHORT, composition.range_question)
@@ -94,7 +96,7 @@ def _latencies():
         if latency != DEFAULT_LATENCY:
             yield Claim(f"mac pe_latency {latency}", f"o as with pe_latency {DEFAULT_LATENCY}, all inputs",
                         f"fma, all formats, pe_latency {latency}",
-                        partial(_same, partial(_fma_unit, MAC_FORMATS, latency)), MEDIUM)
+                        partial(_same, partial(_fma_unit, ARRAY_FORMATS, latency)), MEDIUM)
 
 
 def _same(make_unit):

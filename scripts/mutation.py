@@ -17,7 +17,7 @@ import numpy as np
 
 from golden import sweeps
 from hdl import CoreConfig
-from hdl.params.formats import FORMATS, MAC_FORMATS, lookup
+from hdl.params.formats import ARRAY_FORMATS, FORMATS, lookup, operand_pairs
 from scripts import units
 from scripts.core_trials import core_trials, expectations
 from scripts.export.cache import cached_export
@@ -112,8 +112,8 @@ SUM_VECTORS = 1 << 17
 def _multiply_add_vectors(seed):
     """Every pair of formats, the last vectors of each without a product."""
     columns, expected = [], []
-    for x, w in product(map(lookup, MAC_FORMATS), repeat=2):
-        vectors = sweeps.directed(x.name, w.name, count=PAIR_VECTORS, seed=seed)
+    for x, w in operand_pairs(ARRAY_FORMATS):
+        vectors = sweeps.directed(x, w, count=PAIR_VECTORS, seed=seed)
         sums = referee.fused_multiply_add(x, vectors["x"], w, vectors["w"], vectors["acc"], lookup("float32"))
         minus_zero = np.full_like(sums, 1 << 31)
         for skip, words in enumerate((sums, referee.add(vectors["acc"], minus_zero))):

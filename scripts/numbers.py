@@ -13,7 +13,8 @@ from itertools import product
 
 from golden import sweeps
 from hdl.fp.fma import FusedMultiplyAdd
-from hdl.params.formats import FORMATS, FP8_FORMATS, MAC_FORMATS, DType, FloatFormat, IntFormat, lookup
+from hdl.params.formats import (ARRAY_FORMATS, FORMATS, FP8_FORMATS, DType, FloatFormat, IntFormat, array_operands,
+                                lookup, operand_pairs)
 from scripts import referees, units
 from verification.native.sweep import Grid, Operation, Rows, sweep
 
@@ -137,7 +138,7 @@ def _every_bfloat16():
 
 def _directed(seed):
     """Vectors that hurt, for all pairs of formats, without a product, for the activation lanes and for PSUM."""
-    pairs = list(product(MAC_FORMATS, repeat=2))
+    pairs, operands = operand_pairs(ARRAY_FORMATS), array_operands(ARRAY_FORMATS)
 
     def multiply_adds(pairs, **kwargs):
         return [_fma(x, w, Rows(sweeps.directed(x, w, seed=seed)), **kwargs) for x, w in pairs]
@@ -146,8 +147,11 @@ def _directed(seed):
         columns = sweeps.directed_sums(seed=seed)
         return [Part(units.psum_adder_unit, Operation("add", (FLOAT32, FLOAT32)), Rows(columns), {})]
 
-    found = [SweepCheck(f"directed {x} x any", "fma", f"{x} x {len(MAC_FORMATS)} formats + float32",
-                        partial(multiply_adds, [pair for pair in pairs if pair[0] == x])) for x in MAC_FORMATS]
+    found = []
+    for x in operands:
+        own = [pair for pair in pairs if pair[0] == x]
+        found.append(SweepCheck(f"directed {x.name} x any", "fma", f"{x.name} x {len(own)} operands + float32",
+                                partial(multiply_adds, own)))
     return [
         *found,
         SweepCheck("directed without product", "fma", f"{len(pairs)} pairs + float32",

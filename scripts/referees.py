@@ -16,7 +16,8 @@ import numpy as np
 
 import golden
 from golden import exact, sweeps
-from hdl.params.formats import FLOAT_FORMATS, FORMATS, MAC_FORMATS, DType, FloatFormat, lookup
+from hdl.params.formats import (ARRAY_FORMATS, FLOAT_FORMATS, FORMATS, MAC_FORMATS, DType, FloatFormat, lookup,
+                                operand_pairs)
 from verification.native import referee
 
 __all__ = ["Block", "Comparison", "checks"]
@@ -43,7 +44,7 @@ def _small(exponent_bits, fraction_bits, *, has_inf=True, low_zero_bits=0):
 
 
 FMA_FORMATS = (
-    *((lookup(x), lookup(w), FLOAT32) for x, w in product(MAC_FORMATS, repeat=2)),
+    *((x, w, FLOAT32) for x, w in operand_pairs(ARRAY_FORMATS)),
     (FLOAT32, FLOAT32, FLOAT32),
     *((lookup(x), lookup(w), lookup(acc)) for x, w, acc in (
         ("float16", "float16", "float16"), ("bfloat16", "bfloat16", "bfloat16"),

@@ -8,18 +8,23 @@ import numpy as np
 import golden
 from golden.bound import gemm_bound
 from golden.data import hostile_operands
+from golden.formats import operand_passes
 from golden.gemm import gemm_program
 from hdl import CoreConfig
 from scripts.backends import run
 from scripts.console import CheckFailed
 from scripts.running import check_equal
 
-__all__ = ["REDMULE", "Measurement", "budget", "measure", "redmule_rows", "shapes", "table_rows", "target"]
+__all__ = ["REDMULE", "Measurement", "budget", "measure", "rate_rows", "redmule_rows", "shapes", "table_rows",
+           "target"]
 
 LATENCY = 100
 """Cycles of memory latency at which the targets are stated."""
 SMALL_WORK = 1.10
 """What smaller work may take, times the bound."""
+
+RATE_FORMATS = "bfloat16", "float8_e4m3", "float32"
+"""Formats whose rates are compared, that of the first being one."""
 
 REDMULE = CoreConfig(name="redmule", rows=6, cols=8, formats=("float16",), axi_data_width=256)
 """A core with RedMulE's 48 fp16 multiply-adds, and the data bits of its port."""
@@ -44,18 +49,20 @@ def shapes(config):
 
 @dataclass(frozen=True)
 class Measurement:
-    """A run and what it is compared with; ``m, k, n`` as given, ``result`` with trace and counters."""
+    """A run and what it is compared with; ``m, k, n`` as given, ``passes`` of the operands through the array,
+    ``result`` with trace and counters."""
 
     m: int
     k: int
     n: int
+    passes: int
     result: object
     bound: object
 
     @property
     def busy(self):
-        """Share of all PE cycles that are useful multiply-accumulates."""
-        return self.result.busy_fraction(self.m * self.k * self.n)
+        """Share of all PE cycles that are useful multiply-accumulates, four for one of float32."""
+        return self.result.busy_fraction(self.passes * self.m * self.k * self.n)
 
     @property
     def occupied(self):
@@ -86,7 +93,8 @@ def measure(config, m, k, n, backend, *, dtype=None, out_dtype="float32", a_layo
         raise CheckFailed(f"{backend}: fault {result.fault}")
     expected = golden.matmul(a, b, dtype, out_dtype, config.rows)
     check_equal({"golden.matmul": expected, backend: result.outputs["d"]})
-    return Measurement(m, k, n, result, gemm_bound(config, m, k, n, dtype, out_dtype, latency=latency))
+    bound = gemm_bound(config, m, k, n, dtype, out_dtype, latency=latency)
+    return Measurement(m, k, n, len(operand_passes(dtype)), result, bound)
 
 
 def target(config, kind, m, k, n, bound):
@@ -159,6 +167,21 @@ def table_rows(config, backend, most_cycles, update):
                 misses.append((f"{m} x {k} x {n}", budget(measured)))
         update()
     return rows, misses, left_out
+
+
+def rate_rows(config, backend, update):
+    """Compare the formats on one product: (operands, cycles, times those of bf16, cycles in which a moving column
+    enters the array, times those of bf16)."""
+    size = 16 * config.cols, 16 * config.rows, 16 * config.cols
+    rows = []
+    for dtype in [dtype for dtype in RATE_FORMATS if dtype in config.formats]:
+        measured = measure(config, *size, backend, dtype=dtype)
+        entering = measured.result.counters["tensor"]["busy"]
+        cycles = measured.result.cycles
+        _, first_cycles, _, first_entering, _ = rows[0] if rows else (dtype, cycles, 1, entering, 1)
+        rows.append((dtype, cycles, cycles / first_cycles, entering, entering / first_entering))
+        update()
+    return rows
 
 
 def redmule_rows(backend, update):

@@ -8,7 +8,7 @@ import numpy as np
 import golden
 from golden.assembler import Opcode, decode, encode
 from golden.data import hostile_operands
-from golden.formats import to_bits
+from golden.formats import operand_passes, to_bits
 from golden.machine import run as golden_run
 from golden.program import Program
 from verification.checks import Check
@@ -76,8 +76,11 @@ def small_program(config, dtype, **options):
     psum = program.psum((config.cols, COLUMNS))
     program.dma_copy(sbuf_x, x, update=full.add())
     program.dma_copy(sbuf_w, w, update=full.add())
-    program.load_stationary(sbuf_w, wait=full.consume(2))
-    program.nc_matmul(psum, sbuf_x, update=summed.add())
+    passes = operand_passes(dtype)
+    for number, (w_part, x_part) in enumerate(passes):
+        program.load_stationary(sbuf_w, part=w_part, wait=[full.consume(2)] * (number == 0))
+        program.nc_matmul(psum, sbuf_x, part=x_part, accumulate=number > 0,
+                          update=[summed.add()] * (number == len(passes) - 1))
     program.activation(sbuf_y, psum, wait=summed.consume(), update=evacuated.add())
     program.dma_copy(y, sbuf_y, queue=config.dma_engines - 1, wait=evacuated.consume())
     return program.build()

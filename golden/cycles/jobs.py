@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from golden.assembler import chip_base
 from golden.cycles.patterns import Accesses, burst_bytes, copy_accesses, load_banks, walk
 from hdl.params import isa
-from hdl.params.formats import FORMATS, DType
+from hdl.params.formats import FLOAT32_LOW, DType, format_of
 from hdl.params.isa import BiasMode, Opcode, ScaleMode, Space
 
 __all__ = ["ActivationJob", "CopyJob", "JobMaker", "LoadJob", "MatmulJob"]
 
-_BYTES = {dtype: FORMATS[dtype.name.lower()].bytes for dtype in DType}
+_BYTES = {code: format_of(code).bytes for code in (*DType, FLOAT32_LOW)}
 _TENSOR_OFFSET = (1 << isa.TENSOR_PATTERN[0].bits) - 1
 _CHIP_OFFSET = (1 << isa.CHIP_BASE[0].bits) - 1
 

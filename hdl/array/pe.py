@@ -25,9 +25,7 @@ class ProcessingElement(wiring.Component):
     Members
     -------
     x : In(OperandFormat.layout)
-        Moving operand.
-    skip : In(1)
-        This row holds no operand (``x`` is zero): ``acc`` passes.
+        Moving operand; where it or the weight is absent, ``acc`` passes.
     swap : In(1)
     weight : In(OperandFormat.layout)
         The next shadow weight, taken with ``load``.
@@ -44,15 +42,15 @@ class ProcessingElement(wiring.Component):
 
     def __init__(self, config):
         self.config = config
-        layout = OperandFormat(config.formats).layout
+        layout = OperandFormat(config.operands).layout
         super().__init__({
-            "x": In(layout), "skip": In(1), "swap": In(1),
+            "x": In(layout), "swap": In(1),
             "weight": In(layout), "load": In(1), "shadow": Out(layout),
             "acc": In(SUM_BITS), "sum": Out(SUM_BITS)})
 
     def elaborate(self, platform):
         m = Module()
-        operand = OperandFormat(self.config.formats)
+        operand = OperandFormat(self.config.operands)
         m.submodules.mac = mac = MultiplyAccumulate(
             x=operand, w=operand, latency=self.config.pe_latency)
         active = Signal(operand.layout)
@@ -62,7 +60,6 @@ class ProcessingElement(wiring.Component):
             m.d.sync += self.shadow.eq(self.weight)
         m.d.comb += [
             mac.x.eq(self.x),
-            mac.skip.eq(self.skip),
             mac.w.eq(Mux(self.swap, self.shadow, active)),
             mac.acc.eq(self.acc),
             self.sum.eq(mac.o)]

@@ -48,7 +48,7 @@ class ArrayRow(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         config = self.config
-        operand = OperandFormat(config.formats)
+        operand = OperandFormat(config.operands)
 
         def decode(name, source, word, enable, clear=0):
             decoder = OperandDecoder(operand)
@@ -65,9 +65,6 @@ class ArrayRow(wiring.Component):
         # The left edge.  Nothing moves while nothing enters.
         moving, stationary = self.moving, self.stationary
         x = decode("decode_moving", moving, moving.data, moving.valid, moving.skip)
-        skip = Signal(name="skip_0")
-        with m.If(moving.valid):
-            m.d.sync += skip.eq(moving.skip)
         swap = register("swap_0", moving.valid & moving.swap)
         entering = stationary.mask & stationary.valid.replicate(WEIGHTS_PER_CYCLE)
         weights = [
@@ -79,7 +76,6 @@ class ArrayRow(wiring.Component):
         for group, first in enumerate(range(0, config.cols, WEIGHTS_PER_CYCLE)):
             if group:
                 x = register(f"x_{group}", x)
-                skip = register(f"skip_{group}", skip)
                 swap = register(f"swap_{group}", swap)
                 # A datum that has arrived goes no further.
                 load = register(f"load_{group}", load & hops.any().replicate(WEIGHTS_PER_CYCLE))
@@ -88,7 +84,7 @@ class ArrayRow(wiring.Component):
                 pe = ProcessingElement(config)
                 hierarchy.place(m, platform, f"pe_{column}", pe)
                 m.d.comb += [
-                    pe.x.eq(x), pe.skip.eq(skip), pe.swap.eq(swap),
+                    pe.x.eq(x), pe.swap.eq(swap),
                     pe.weight.eq(weights[i]), pe.load.eq(load[i]),
                     pe.acc.eq(self.acc[column]), self.sums[column].eq(pe.sum)]
                 weights[i] = pe.shadow

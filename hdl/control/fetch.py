@@ -9,11 +9,11 @@ from hdl.common.queue import Queue
 from hdl.control.ports import windows_layout
 from hdl.params import isa
 
-__all__ = ["ADDRESS_BITS", "Fetch", "FetchSignature", "answer_layout", "fetch_alignment"]
+__all__ = ["ADDRESS_BITS", "OUTSTANDING", "Fetch", "FetchSignature", "answer_layout", "fetch_alignment"]
 
 ADDRESS_BITS = 64
 OUTSTANDING = 16
-"""Bursts under way at once."""
+"""Bursts under way on the bus at once."""
 
 
 def fetch_alignment(config):

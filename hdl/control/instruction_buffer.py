@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from hdl import hierarchy
-from hdl.control.fetch import ADDRESS_BITS, FetchSignature
+from hdl.control.fetch import ADDRESS_BITS, OUTSTANDING, FetchSignature
 from hdl.control.ports import PC_BITS
 from hdl.memory.sram import Sram
 from hdl.params import isa
@@ -131,7 +131,7 @@ class InstructionBuffer(wiring.Component):
         m.d.comb += [
             total.eq(to_beat(self.length + (word_instructions - 1))),
             here.eq(to_beat(pc)),
-            address.eq(self.base + (requested << row_shift)),
+            address.eq(Cat(C(0, row_shift), self.base[row_shift:] + requested)),
             to_boundary.eq(chunk - (address[row_shift:] & (chunk - 1))),
             beats.eq(Mux(total - requested < to_boundary, total - requested, to_boundary)),
             ask.eq(self.run & ~failed & ~self.jump & (~request.valid | request.ready)
@@ -150,7 +150,7 @@ class InstructionBuffer(wiring.Component):
             ]
 
         # Answers; those to requests from before a flush are dropped.
-        most_bursts = 2 * capacity
+        most_bursts = OUTSTANDING + 2       # One more waits at each end of the request's way.
         under_way = Signal(range(most_bursts + 1))
         dropping = Signal(range(most_bursts + 1))
         ended = Signal()

@@ -138,7 +138,7 @@ class TensorEngine(wiring.Component):
         fresh = Signal()
         with m.If(takes_load):
             m.d.sync += [decoder.loaded_k.eq(decoder.load.k), decoder.loaded_m.eq(decoder.load.m),
-                         fresh.eq(1)]
+                         decoder.loaded_parts.eq(decoder.load_parts), fresh.eq(1)]
         with m.Elif(takes_matmul):
             m.d.sync += fresh.eq(0)
 

@@ -10,7 +10,7 @@ from hdl.engine.address_generator import dims_layout
 from hdl.memory.element import log2_bytes
 from hdl.params import isa
 from hdl.params.core_config import PSUM_WORD_BYTES
-from hdl.params.formats import lookup
+from hdl.params.formats import FLOAT32_PARTS
 
 __all__ = ["COUNT_BITS", "OFFSET_BITS", "STRIDE_BITS", "TensorDecoder", "load_layout", "matmul_layout"]
 
@@ -54,14 +54,17 @@ class TensorDecoder(wiring.Component):
     -------
     i : In
         :func:`hdl.control.ports.issue_layout`.
-    loaded_k, loaded_m : In
-        Rows and columns of the weights that were loaded last, 0 if none were.
+    loaded_k, loaded_m, loaded_parts : In
+        Rows and columns of the weights that were loaded last, 0 if none were, and whether they are parts of
+        float32.
     is_load, is_matmul : Out(1)
         A legal instruction with something to do.
     is_empty : Out(1)
         A legal instruction whose pattern has no element.
     is_illegal : Out(1)
         Opcode, format, partitions or alignment are wrong.
+    load_parts : Out(1)
+        ``load`` is of parts of float32.
     is_mismatch : Out(1)
         A matmul whose operands do not fit the weights or each other.
     load : Out
@@ -77,10 +80,12 @@ class TensorDecoder(wiring.Component):
             "i": In(issue_layout(isa.EngineId.TENSOR)),
             "loaded_k": In(range(config.rows + 1)),
             "loaded_m": In(range(config.cols + 1)),
+            "loaded_parts": In(1),
             "is_load": Out(1),
             "is_matmul": Out(1),
             "is_empty": Out(1),
             "is_illegal": Out(1),
+            "load_parts": Out(1),
             "is_mismatch": Out(1),
             "load": Out(load_layout(config)),
             "matmul": Out(matmul_layout(config)),
@@ -111,6 +116,7 @@ class TensorDecoder(wiring.Component):
             self.load.m.eq(columns),
             self.load.dtype.eq(load.dtype),
             self.load.pc.eq(self.i.pc),
+            self.load_parts.eq(self._is_part(load.dtype)),
             load_legal.eq(self._is_operand(stationary, load.dtype) & (load_empty | ~too_many)),
 
             self.matmul.offset.eq(moving.offset),
@@ -130,6 +136,7 @@ class TensorDecoder(wiring.Component):
                 & (matmul.accumulate <= 1)),
             matmul_fits.eq(
                 (moving.partitions == self.loaded_k) & (psum.partitions == self.loaded_m)
+                & (self._is_part(matmul.dtype) == self.loaded_parts)
                 & (self._is_empty(moving) == self._is_empty(psum))),
             self.opcode.eq(load.opcode),
             self.updates.updates.eq(load.updates),
@@ -154,10 +161,15 @@ class TensorDecoder(wiring.Component):
 
     def _is_operand(self, pattern, dtype):
         """An array operand in SBUF: rows, partitions, format and alignment."""
-        codes = [lookup(name).dtype for name in self.config.formats]
+        codes = [fmt.dtype for fmt in self.config.operands]
         return ((pattern.partitions != 0) & (pattern.partitions <= self.config.rows)
                 & (pattern.start + pattern.partitions <= self.config.partitions)
                 & dtype.matches(*codes) & self._is_aligned(pattern, log2_bytes(dtype)))
+
+    @staticmethod
+    def _is_part(dtype):
+        """Of float32, which goes only with float32."""
+        return dtype.matches(*(fmt.dtype for fmt in FLOAT32_PARTS))
 
     @staticmethod
     def _is_aligned(pattern, size):

@@ -21,7 +21,7 @@ class FusedMultiplyAdd(wiring.Component):
     Parameters
     ----------
     x_formats, w_formats : sequence of str or FloatFormat
-        Formats of the factors.
+        Formats of the factors, parts of float32 among them.
     accumulator : str or FloatFormat
         Format of ``acc`` and ``o``; one with infinities.
     mac_latency : int
@@ -34,7 +34,8 @@ class FusedMultiplyAdd(wiring.Component):
     x_dtype, w_dtype : In
         :class:`hdl.params.formats.DType` codes.
     skip : In(1)
-        There is no product: ``o`` is ``acc`` (a NaN made canonical) whatever ``x`` and ``w`` are.
+        There is no product: ``o`` is ``acc`` (a NaN made canonical) whatever ``x`` and ``w`` are.  Neither is
+        there if one of them is a low part that does not exist.
     acc : In(accumulator.width)
     o : Out(accumulator.width)
         Registered.
@@ -67,5 +68,5 @@ class FusedMultiplyAdd(wiring.Component):
             x.enable.eq(1), x.clear.eq(self.skip), x.dtype.eq(self.x_dtype), x.word.eq(self.x),
             w.enable.eq(1), w.dtype.eq(self.w_dtype), w.word.eq(self.w),
             mac.x.eq(x.o), mac.w.eq(w.o), self.o.eq(mac.o)]
-        m.d.sync += [mac.skip.eq(self.skip), mac.acc.eq(self.acc)]
+        m.d.sync += mac.acc.eq(self.acc)
         return m

@@ -41,9 +41,8 @@ class MultiplyAccumulate(wiring.Component):
     -------
     x : In(x.layout)
     w : In(w.layout)
-    skip : In(1)
-        There is no product: ``o`` is ``acc``, whatever ``w`` is.  ``x`` must be a zero.  (A NaN in
-        ``acc`` comes out as the quiet NaN here too.)
+        If either is absent there is no product: ``o`` is ``acc``.  (A NaN in ``acc`` comes out as the quiet NaN
+        here too.)
     acc : In(accumulator.width)
     o : Out(accumulator.width)
         Registered.
@@ -65,7 +64,7 @@ class MultiplyAccumulate(wiring.Component):
         self.accumulator = accumulator
         self.latency = latency
         super().__init__({
-            "x": In(x.layout), "w": In(w.layout), "skip": In(1),
+            "x": In(x.layout), "w": In(w.layout),
             "acc": In(accumulator.width), "o": Out(accumulator.width)})
 
     def elaborate(self, platform):
@@ -109,6 +108,7 @@ class MultiplyAccumulate(wiring.Component):
     def _multiply(self, m, d, _):
         """Multiply the significands, compare the exponents, find special results."""
         x, w = self.x, self.w
+        skip = x.absent | w.absent
         fraction, field, acc_sign = (self.acc[:self._precision - 1],
                                      self.acc[self._precision - 1:-1], self.acc[-1])
         product_exponent = x.exponent + w.exponent
@@ -124,10 +124,10 @@ class MultiplyAccumulate(wiring.Component):
         places = distance[:-1] ^ distance[-1].replicate(len(distance) - 1)
         shift_bits = min(len(places), self._frame_bits.bit_length())
 
-        product_sign = (x.sign ^ w.sign) | self.skip
+        product_sign = (x.sign ^ w.sign) | skip
         opposite = product_sign ^ acc_sign
         acc_special = field.all()
-        product_special = (x.special | w.special) & ~self.skip
+        product_special = (x.special | w.special) & ~skip
         special = acc_special | product_special
         nan = (acc_special & fraction.any()) | (
             product_special & (~product_exists | (acc_special & opposite)))

@@ -5,7 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.fp.shift import normalize
-from hdl.params.formats import DType, lookup
+from hdl.params.formats import HIGH_BITS, DType, lookup
 
 __all__ = ["OperandFormat", "OperandDecoder"]
 
@@ -17,12 +17,13 @@ class OperandFormat:
     significand is normalized (the top bit is one unless the number is zero), subnormals of the
     memory format too.  ``special`` with the top bit set is an infinity, without it a NaN, so that
     with two operands the product is special if one operand is, and NaN if also one top bit is
-    clear (NaN, or zero times infinity).
+    clear (NaN, or zero times infinity).  An ``absent`` operand has no product; it is a zero.
 
     Parameters
     ----------
-    formats : sequence of str
-        Floating-point formats, names or aliases of ``golden/NUMBERS.md`` section 1.
+    formats : sequence of str or FloatFormat
+        Floating-point formats, names or aliases of ``golden/NUMBERS.md`` section 1, and parts of float32
+        (:data:`hdl.params.formats.FLOAT32_PARTS`).
 
     Attributes
     ----------
@@ -32,12 +33,12 @@ class OperandFormat:
     min_exponent, max_exponent : int
         Exponents of the smallest subnormal and of the largest number.
     layout : data.StructLayout
-        ``significand``, ``exponent`` (signed), ``sign``, ``special``.
+        ``significand``, ``exponent`` (signed), ``sign``, ``special``, ``absent``.
 
     Raises
     ------
     ValueError
-        A format is no floating-point format, or there is none.
+        A format is no floating-point format, or there is none, or one beside a part is longer than that.
     """
 
     def __init__(self, formats):
@@ -48,6 +49,9 @@ class OperandFormat:
         if not self.formats:
             raise ValueError("Operand formats must name at least one format, not ()")
         self.significand_bits = max(fmt.significand_bits for fmt in self.formats)
+        if any(fmt.part for fmt in self.formats) and self.significand_bits > HIGH_BITS:
+            raise ValueError(f"Operand formats beside parts of float32 must have at most {HIGH_BITS} significant "
+                             f"bits, not {', '.join(fmt.name for fmt in self.formats)}")
         self.min_exponent = min(fmt.min_exponent - fmt.fraction_bits for fmt in self.formats)
         self.max_exponent = max(fmt.max_exponent for fmt in self.formats)
         self.layout = data.StructLayout({
@@ -55,6 +59,7 @@ class OperandFormat:
             "exponent": Shape.cast(range(self.min_exponent, self.max_exponent + 1)),
             "sign": 1,
             "special": 1,
+            "absent": 1,
         })
 
     @property
@@ -72,7 +77,8 @@ class OperandDecoder(wiring.Component):
     """Memory word to :class:`OperandFormat`.
 
     Latency one cycle, one word a cycle.  tfloat32 is read from a float32 word by truncation; a NaN is
-    recognized on all its bits.
+    recognized on all its bits.  The high part of a float32 are the leading bits of the normalized significand;
+    the low part is the rest, absent where that is zero or there is none.
 
     Parameters
     ----------
@@ -83,7 +89,7 @@ class OperandDecoder(wiring.Component):
     enable : In(1)
         Take the word; otherwise ``o`` stays.
     clear : In(1)
-        With ``enable``: make the operand ``+0`` whatever the word is.
+        With ``enable``: make the operand absent whatever the word is.
     dtype : In(DType)
         One of the operand's formats.
     word : In(operand.word_bits)
@@ -109,8 +115,9 @@ class OperandDecoder(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        formats = self.operand.formats
-        fraction_bits = self.operand.significand_bits - 1
+        formats, bits = self.operand.formats, self.operand.significand_bits
+        # Of float32 more is read than is handed on.
+        fraction_bits = max(fmt.fraction_bits for fmt in formats)
 
         sign, special, nan = Signal(), Signal(), Signal()
         biased = Signal(max(fmt.exponent_bits for fmt in formats))
@@ -132,12 +139,23 @@ class OperandDecoder(wiring.Component):
                         nan.eq(exponent.all() & below.any() if fmt.has_inf else magnitude.all())]
 
         normal = biased.any()
-        significand, zeros = normalize(m, Cat(fraction, normal), name="significand")
+        whole, zeros = normalize(m, Cat(fraction, normal), name="significand")
+        # A subnormal has the exponent of the smallest normal number.
+        exponent = (biased | ~normal) - bias - zeros
+        significand, absent = whole[-bits:], C(0, 1)
+        low = [fmt.dtype for fmt in formats if fmt.part == "low"]
+        if low:
+            rest, rest_zeros = normalize(m, whole[:-HIGH_BITS], name="rest")
+            is_low = self.dtype.matches(*low)
+            absent = is_low & (special | ~rest[-1])
+            significand = Mux(is_low, Cat(C(0, bits - len(rest)), rest), significand)
+            exponent = Mux(is_low, exponent - HIGH_BITS - rest_zeros, exponent)
+        absent = absent | self.clear
         with m.If(self.enable):
             m.d.sync += [
-                self.o.significand.eq(Mux(nan | self.clear, 0, significand)),
-                # A subnormal has the exponent of the smallest normal number.
-                self.o.exponent.eq((biased | ~normal) - bias - zeros),
-                self.o.sign.eq(sign & ~self.clear),
-                self.o.special.eq(special & ~self.clear)]
+                self.o.significand.eq(Mux(nan | absent, 0, significand)),
+                self.o.exponent.eq(exponent),
+                self.o.sign.eq(sign & ~absent),
+                self.o.special.eq(special & ~absent),
+                self.o.absent.eq(absent)]
         return m

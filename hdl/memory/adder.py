@@ -20,7 +20,7 @@ class _One:
 
     significand_bits = 1
     min_exponent = max_exponent = 0
-    layout = data.StructLayout({"significand": 1, "exponent": range(1), "sign": 1, "special": 1})
+    layout = data.StructLayout({"significand": 1, "exponent": range(1), "sign": 1, "special": 1, "absent": 1})
 
 
 class Adder(wiring.Component):

@@ -7,11 +7,11 @@ import tomllib
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from hdl.params.formats import MAC_FORMATS, FORMATS, lookup
+from hdl.params.formats import ARRAY_FORMATS, FORMATS, array_operands, lookup
 
 __all__ = ["CoreConfig", "ISA_VERSION"]
 
-ISA_VERSION = 1
+ISA_VERSION = 2
 """Version of the instruction encoding (:mod:`hdl.params.isa`); hardware refuses any other."""
 
 PSUM_WORD_BYTES = 4
@@ -86,7 +86,7 @@ class CoreConfig:
     name: str = "custom"
     rows: int = 8
     cols: int = 8
-    formats: tuple = MAC_FORMATS
+    formats: tuple = ARRAY_FORMATS
     sbuf_bytes: int = 16 * 1024
     sbuf_banks: int = 8
     psum_banks: int = 8
@@ -142,11 +142,11 @@ class CoreConfig:
             raise TypeError(f"formats must be a sequence of names, not {self.formats!r}")
         names = {lookup(f).name for f in self.formats}
         for name in sorted(names):
-            if name not in MAC_FORMATS:
-                raise ValueError(f"formats must be among {', '.join(MAC_FORMATS)}, not {name!r}")
+            if name not in ARRAY_FORMATS:
+                raise ValueError(f"formats must be among {', '.join(ARRAY_FORMATS)}, not {name!r}")
         if not names:
             raise ValueError("formats must name at least one format, not ()")
-        object.__setattr__(self, "formats", tuple(n for n in MAC_FORMATS if n in names))
+        object.__setattr__(self, "formats", tuple(n for n in ARRAY_FORMATS if n in names))
 
     # Derived figures ---------------------------------------------------------------------------
 
@@ -182,8 +182,13 @@ class CoreConfig:
 
     @property
     def operand_bytes(self):
-        """Bytes of the widest operand element that the array reads (2, or 4 with tfloat32)."""
+        """Bytes of the widest operand element that the array reads (4 with float32 or tfloat32)."""
         return max(FORMATS[name].bytes for name in self.formats)
+
+    @property
+    def operands(self):
+        """What the array reads: :func:`hdl.params.formats.array_operands` of the formats."""
+        return array_operands(self.formats)
 
     @property
     def macs_per_cycle(self):

@@ -7,8 +7,9 @@ table.  ``DType`` gives the code that an instruction carries.
 from dataclasses import dataclass
 from enum import IntEnum
 
-__all__ = ["DType", "FloatFormat", "IntFormat", "FLOAT_FORMATS", "INT_FORMATS", "FORMATS",
-           "MAC_FORMATS", "FP8_FORMATS", "lookup", "lookup_pair"]
+__all__ = ["ARRAY_FORMATS", "DType", "FLOAT32_LOW", "FLOAT32_PARTS", "FLOAT_FORMATS", "FORMATS", "FP8_FORMATS",
+           "FloatFormat", "HIGH_BITS", "INT_FORMATS", "IntFormat", "MAC_FORMATS", "array_operands", "format_of",
+           "lookup", "lookup_pair", "operand_pairs"]
 
 
 class DType(IntEnum):
@@ -29,6 +30,12 @@ class DType(IntEnum):
     INT32 = 12
 
 
+FLOAT32_LOW = 13
+"""Data type code of the array's instructions only: the low part of a float32.  There FLOAT32 is the high part."""
+HIGH_BITS = 12
+"""Significant bits of the high part of a float32 operand."""
+
+
 @dataclass(frozen=True)
 class FloatFormat:
     """A binary floating-point format with subnormals and signed zeros.
@@ -37,7 +44,7 @@ class FloatFormat:
     ----------
     name, alias : str
         NumPy / ``ml_dtypes`` name and the short form for command lines.
-    dtype : DType
+    dtype : DType or int
         Instruction-set code.
     exponent_bits, fraction_bits, bias : int
         Field widths and exponent bias.
@@ -47,17 +54,20 @@ class FloatFormat:
         Bytes that one element occupies in memory.
     low_zero_bits : int
         Bits below the fraction in the memory word (13 for tfloat32, which lies in a float32).
+    part : str
+        Of :data:`FLOAT32_PARTS`: ``"high"`` or ``"low"``, how much of the number is read; else empty.
     """
 
     name: str
     alias: str
-    dtype: DType
+    dtype: int
     exponent_bits: int
     fraction_bits: int
     bias: int
     has_inf: bool
     bytes: int
     low_zero_bits: int = 0
+    part: str = ""
 
     is_float = True
 
@@ -68,8 +78,9 @@ class FloatFormat:
 
     @property
     def significand_bits(self):
-        """Fraction bits plus the leading one."""
-        return self.fraction_bits + 1
+        """Fraction bits plus the leading one; of a part, of the longest."""
+        bits = self.fraction_bits + 1
+        return {"": bits, "high": HIGH_BITS, "low": bits - HIGH_BITS}[self.part]
 
     @property
     def exponent_mask(self):
@@ -157,10 +168,28 @@ INT_FORMATS = {f.name: f for f in (
 )}
 FORMATS = {**FLOAT_FORMATS, **INT_FORMATS}
 MAC_FORMATS = tuple(name for name in FLOAT_FORMATS if name != "float32")
-"""Formats that a processing element multiplies in one pass (float32 comes in four passes)."""
+"""Formats that a processing element multiplies in one pass."""
+ARRAY_FORMATS = (*MAC_FORMATS, "float32")
+"""Formats that the array multiplies: float32 in four passes, one for each pair of parts."""
+FLOAT32_PARTS = tuple(
+    FloatFormat(f"float32_{part}", f"fp32_{part}", dtype, 8, 23, 127, True, 4, part=part)
+    for part, dtype in (("high", DType.FLOAT32), ("low", FLOAT32_LOW)))
+"""A float32 as the array reads it, the high part first (``golden/NUMBERS.md`` section 4)."""
 FP8_FORMATS = tuple(name for name in FLOAT_FORMATS if name.startswith("float8"))
 
 _BY_ANY_NAME = {**FORMATS, **{f.alias: f for f in FORMATS.values()}}
+
+
+def array_operands(formats):
+    """Return what the array reads of numbers in ``formats`` (names or formats): float32 as its two parts."""
+    found = [lookup(fmt) for fmt in formats]
+    return tuple(one for fmt in found for one in (FLOAT32_PARTS if fmt.name == "float32" else (fmt,)))
+
+
+def operand_pairs(formats):
+    """Return all pairs of :func:`array_operands` that the array multiplies: float32 goes only with float32."""
+    operands = array_operands(formats)
+    return tuple((x, w) for x in operands for w in operands if bool(x.part) == bool(w.part))
 
 
 def lookup(name):
@@ -184,6 +213,18 @@ def lookup(name):
     except KeyError:
         allowed = ", ".join(f"{f.name} ({f.alias})" for f in FORMATS.values())
         raise ValueError(f"Format must be one of {allowed}, not {name!r}") from None
+
+
+def format_of(code):
+    """Return the format of a data type code of the array's instructions, that of the parts of float32 included.
+
+    Raises
+    ------
+    ValueError
+        There is no such code.
+    """
+    high, low = FLOAT32_PARTS
+    return {high.dtype: high, low.dtype: low}.get(code) or lookup(DType(code))
 
 
 def lookup_pair(dtype):

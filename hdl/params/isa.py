@@ -62,6 +62,7 @@ class Opcode(IntEnum):
     loop while iterations remain, and closes the loop otherwise.  Illegal without an open loop."""
     LOAD_STATIONARY = 0x10
     MATMUL = 0x11
+    """Of float32 both take one part: ``dtype`` FLOAT32 the high one, FLOAT32_LOW the low one."""
     ACTIVATION = 0x20
     DMA_COPY = 0x40
 
@@ -145,7 +146,8 @@ class FaultCode(IntEnum):
     DEADLOCK = 8
     """No engine can make progress; ``info``: bit per engine that waits, see register WAITING."""
     SIZE_MISMATCH = 9
-    """The two sides of a copy, or operand and result, differ in size; ``info``: opcode."""
+    """The two sides of a copy, or operand and result, differ in size, or only one operand of the array is
+    float32; ``info``: opcode."""
     WATCHDOG = 10
     """No progress for WATCHDOG cycles; ``info``: bit per engine that is not finished and does not wait."""
 

@@ -1,11 +1,11 @@
 """Named configurations: fields of :class:`hdl.params.core_config.CoreConfig` by name."""
 
-from hdl.params.formats import MAC_FORMATS
+from hdl.params.formats import ARRAY_FORMATS
 
 __all__ = ["PRESETS"]
 
 _KIB = 1024
-_TRN2_FORMATS = tuple(f for f in MAC_FORMATS if f != "float8_e4m3fn")
+_TRN2_FORMATS = tuple(f for f in ARRAY_FORMATS if f != "float8_e4m3fn")
 
 
 def _square(dim, sbuf_kib, axi_data_width, **more):
@@ -24,6 +24,6 @@ PRESETS = {
                     formats=_TRN2_FORMATS, memory_bytes_per_cycle=155),
     "trn2": _square(128, 224, 512, sbuf_banks=7, axi_ports=3, dma_engines=6,
                     formats=_TRN2_FORMATS, memory_bytes_per_cycle=181),
-    "trn3": _square(128, 256, 512, axi_ports=4, dma_engines=8, formats=MAC_FORMATS,
+    "trn3": _square(128, 256, 512, axi_ports=4, dma_engines=8, formats=ARRAY_FORMATS,
                     memory_bytes_per_cycle=256),
 }

@@ -40,8 +40,8 @@ def _left_out(shapes, config, backend):
 
 def _utilization(configs, backends, update):
     from scripts.measure import BUSY_CYCLES
-    from scripts.utilization import redmule_rows, table_rows
-    rows, notes, done, backend = [], [], 0, backends[-1]
+    from scripts.utilization import rate_rows, redmule_rows, table_rows
+    rows, rates, notes, done, backend = [], [], [], 0, backends[-1]
 
     def step():
         nonlocal done
@@ -52,8 +52,10 @@ def _utilization(configs, backends, update):
         measured, misses, left_out = table_rows(config, backend, BUSY_CYCLES[backend], step)
         rows += [(config.name, *row) for row in measured]
         notes += _misses(misses) + _left_out(left_out, config, backend)
+        rates += [(config.name, *row) for row in rate_rows(config, backend, step)]
     yield "utilization", ["config", "shape", "M", "K", "N", "cycles", "PE busy", "occupied", "bound",
                           "times bound", "target", "met"], rows, notes
+    yield "rates", ["config", "operands", "cycles", "times bf16", "columns entered", "times bf16"], rates, []
     rows, misses = redmule_rows(backend, step)
     yield "redmule", ["M=K=N", "A", "D", "cycles", "RedMulE", "ratio", "at most", "met"], rows, _misses(misses)
 

@@ -4,7 +4,7 @@ import click
 import numpy as np
 
 import golden
-from golden.formats import operand_formats, resolve
+from golden.formats import operand_formats, operand_passes, resolve
 from scripts.console import json_option, print_json, print_table
 from scripts.files import config_option, load_array, output_option, save_array, write_text
 from scripts.running import (
@@ -80,6 +80,7 @@ def command(a, b, output, config, dtype, out_dtype, double_row, a_layout, trace,
 
     read_a, read_b = golden.widen(inputs["a"], a_fmt.name), golden.widen(inputs["b"], b_fmt.name)
     read_a = read_a if a_layout == "MK" else read_a.T
+    passes = len(operand_passes(dtype))
     report = {
         "m": m, "k": k, "n": n, "config": config.name, "rows": config.rows, "cols": config.cols,
         "core": config.canonical() | {"memory_bytes_per_cycle": config.memory_bytes_per_cycle},
@@ -87,7 +88,7 @@ def command(a, b, output, config, dtype, out_dtype, double_row, a_layout, trace,
         "largest_error": {"operands as given": _error(d, a_mk, b),
                           "narrowed operands": _error(d, read_a, read_b)},
         "equal": ["golden.matmul", *results],
-        "backends": {name: _figures(result, m * k * n) for name, result in results.items()},
+        "backends": {name: _figures(result, passes * m * k * n) for name, result in results.items()},
     }
     if as_json:
         print_json(report)

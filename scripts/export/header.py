@@ -1,7 +1,7 @@
 """The C header: registers, instruction encodings and codes, as macros."""
 
 from hdl.params import isa, registers
-from hdl.params.formats import DType
+from hdl.params.formats import FLOAT32_LOW, DType
 from scripts.export.manifest import engine_numbers
 
 __all__ = ["c_header"]
@@ -74,6 +74,7 @@ def c_header(config):
     section("Codes in instructions")
     enum("OPCODE", isa.Opcode, "0x{:02x}u")
     enum("DTYPE", DType)
+    define("DTYPE_FLOAT32_LOW", f"{FLOAT32_LOW}u")
     for codes in (isa.Space, isa.Function, isa.ScaleMode, isa.BiasMode, isa.WaitMode, isa.UpdateMode):
         enum(_upper(codes.__name__), codes)
 

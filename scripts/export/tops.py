@@ -28,13 +28,13 @@ def _pe(config):
 def _mac(config):
     from hdl.fp.mac import MultiplyAccumulate
     from hdl.fp.operand import OperandFormat
-    operand = OperandFormat(config.formats)
+    operand = OperandFormat(config.operands)
     return MultiplyAccumulate(x=operand, w=operand, latency=config.pe_latency)
 
 
 def _fma(config):
     from hdl.fp.fma import FusedMultiplyAdd
-    return FusedMultiplyAdd(x_formats=config.formats, w_formats=config.formats,
+    return FusedMultiplyAdd(x_formats=config.operands, w_formats=config.operands,
                             mac_latency=config.pe_latency)
 
 

@@ -45,3 +45,7 @@ def test_bytes_follow_the_formats(dtype):
     a_bytes, b_bytes = (2, 2) if dtype == "bfloat16" else (4, 1)
     assert bound.transfer == (8 * 64 * a_bytes + 64 * 512 * b_bytes) / 16
     assert bound.latency == 7
+
+
+def test_float32_goes_through_the_array_four_times():
+    assert gemm_bound(SMALL, 64, 64, 64, "fp32").array == 4 * gemm_bound(SMALL, 64, 64, 64).array

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import golden
-from golden.formats import operand_formats, resolve, storage_dtype, word_dtype
+from golden.formats import operand_formats, operand_passes, resolve, storage_dtype, word_dtype
 from hdl.params.formats import FORMATS
 
 
@@ -19,6 +19,11 @@ def test_words_and_arrays(fmt):
 def test_names_that_numpy_uses():
     assert resolve(ml_dtypes.bfloat16) is resolve(np.dtype("bfloat16")) is resolve("bf16")
     assert operand_formats("bf16,fp8_e4m3") == operand_formats((ml_dtypes.bfloat16, "float8_e4m3"))
+
+
+def test_only_float32_takes_more_than_one_pass():
+    assert [len(operand_passes(dtype)) for dtype in ("bf16", "fp8_e4m3,tf32", "fp32")] == [1, 1, 4]
+    assert operand_passes("fp32")[1] == ("low", "high")     # Of A and of B.
 
 
 @pytest.mark.parametrize(("call", "error", "message"), [

@@ -29,7 +29,7 @@ def changed(image, **values):
 
 @pytest.mark.parametrize(("values", "message"), [
     ({"format": "elf"}, 'Program must be a JSON object with "format": "trncore-program"'),
-    ({"isa_version": 2}, "Program's isa_version must be 1, not 2"),
+    ({"isa_version": 1}, "Program's isa_version must be 2, not 1"),
     ({"config_hash": "0x1"}, "Program's config_hash must be 0x[0-9a-f]+, that of its config, not 0x1"),
     ({"config": {"preset": "small"}}, "Program's config_hash must be .*"),
     ({"config": {"rows": 0}}, r"rows must be in 1\.\.128, not 0"),
@@ -55,7 +55,7 @@ def test_json_that_is_no_json():
     with pytest.raises(ValueError, match=r"^Program must be JSON: "):
         Image.from_json("{")
     with pytest.raises(ValueError, match=r"^Program lacks 'config'$"):
-        Image.from_json('{"format": "trncore-program", "isa_version": 1}')
+        Image.from_json('{"format": "trncore-program", "isa_version": 2}')
 
 
 def with_byte(image, engine, pc, position, value):

@@ -385,7 +385,7 @@ def test_unwritten_scratch_and_written_inout(p):
 @pytest.fixture(scope="module")
 def image():
     """DMA0: nop, two copies; tensor: nop, load, matmul, nop; activation: nop, activation, nop; DMA1: copy."""
-    p = Program(CoreConfig.preset("tiny"))
+    p = Program(replace(CoreConfig.preset("tiny"), formats=("fp32", "bf16")))
     a = p.dram_tensor("a", (4, 8), "bf16", "input")
     d = p.dram_tensor("d", (4, 8), "fp32", "output")
     tile, block, out = p.sbuf((4, 8), "bf16"), p.psum((4, 8)), p.sbuf((4, 8), "fp32")
@@ -431,10 +431,18 @@ def pattern(name, **changes):
     return lambda fields: fields[name].update(changes)
 
 
+def moving_dtype(code):
+    """Columns of four bytes of another format."""
+    def change(fields):
+        fields["dtype"] = code
+        fields["moving"]["dims"][0]["stride"] = 4
+    return change
+
+
 ILLEGAL, CHIP, SIZE = FaultCode.ILLEGAL_INSTRUCTION, FaultCode.CHIP_ACCESS, FaultCode.SIZE_MISMATCH
 
 FAULTS = {
-    "format not enabled": (TENSOR, 1, scalar(dtype=0), ILLEGAL, Opcode.LOAD_STATIONARY, 0),
+    "format not enabled": (TENSOR, 1, scalar(dtype=3), ILLEGAL, Opcode.LOAD_STATIONARY, 0),
     "integer weights": (TENSOR, 1, scalar(dtype=8), ILLEGAL, Opcode.LOAD_STATIONARY, 0),
     "no rows": (TENSOR, 1, pattern("stationary", partitions=0), ILLEGAL, Opcode.LOAD_STATIONARY, 0),
     "too many rows": (TENSOR, 1, pattern("stationary", partitions=5), ILLEGAL, Opcode.LOAD_STATIONARY, 0),
@@ -444,6 +452,8 @@ FAULTS = {
     "unaligned stride": (TENSOR, 1, dim("stationary", stride=-1), ILLEGAL, Opcode.LOAD_STATIONARY, 0),
     "weights outside": (TENSOR, 1, pattern("stationary", offset=4096), CHIP, Space.SBUF, 4096),
     "weights before": (TENSOR, 1, pattern("stationary", offset=2), CHIP, Space.SBUF, (1 << 24) - 2),
+    "high part with bfloat16": (TENSOR, 2, moving_dtype(0), SIZE, Opcode.MATMUL, 0),
+    "low part with bfloat16": (TENSOR, 2, moving_dtype(13), SIZE, Opcode.MATMUL, 0),
     "other rows than weights": (TENSOR, 2, pattern("moving", partitions=3), SIZE, Opcode.MATMUL, 0),
     "other columns than weights": (TENSOR, 2, pattern("psum", partitions=3), SIZE, Opcode.MATMUL, 0),
     "moving shorter": (TENSOR, 2, dim("moving", count=7), SIZE, Opcode.MATMUL, 0),

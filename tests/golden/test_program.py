@@ -141,8 +141,14 @@ CASES = {
         lambda p, t: p.load_stationary(p.sbuf((4, 5), "bf16")),
         "stationary must have 1..4 partitions and 1..4 elements in each, not 4 and 5"),
     "format of the array": (
+        lambda p, t: p.load_stationary(p.sbuf((4, 4), "int32")),
+        "stationary must be one of float32, .*, not int32"),
+    "all of a float32": (
         lambda p, t: p.load_stationary(p.sbuf((4, 4), "fp32")),
-        "stationary must be one of tfloat32, .*, not float32"),
+        "part of float32 must be 'high' or 'low', not None"),
+    "part of another format": (
+        lambda p, t: p.load_stationary(p.sbuf((4, 4), "bf16"), part="low"),
+        "part of bfloat16 must be None, not 'low'"),
     "moving transposed": (
         lambda p, t: p.nc_matmul(t["psum"], t["sbuf"].permute(1, 0)),
         "moving must have its partition axis first: .*"),

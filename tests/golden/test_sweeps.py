@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from golden import exact, sweeps
-from hdl.params.formats import FORMATS, MAC_FORMATS, DType, FloatFormat, lookup
+from hdl.params.formats import FLOAT32_PARTS, FORMATS, MAC_FORMATS, DType, FloatFormat, lookup
 from verification.native import referee
 
 FLOAT32 = lookup("float32")
@@ -64,6 +64,25 @@ def test_every_pair_reaches_every_exponent_difference(x, w):
                         for name, port in ((x, "x"), (w, "w")))
     difference = exponent(columns["acc"].view(np.float32).astype(np.float64)) - exponent(x_value * w_value)
     assert set(range(-60, 61)) <= set(difference.tolist())
+
+
+@pytest.mark.parametrize(("x", "w"), list(product(FLOAT32_PARTS, repeat=2)), ids=lambda fmt: fmt.name)
+def test_parts_of_float32_reach_every_exponent_difference(x, w):
+    columns = sweeps.directed(x, w, count=8000, families=(sweeps.exponent_difference,))
+    values = []
+    for fmt, port in ((x, "x"), (w, "w")):
+        both = [exact.split(exact.decode(word, "float32")) for word in columns[port].tolist()]
+        parts = [pair[FLOAT32_PARTS.index(fmt)] for pair in both]
+        values.append(np.array([np.nan if part is None else part for part in parts]))
+    with np.errstate(invalid="ignore"):
+        products = values[0] * values[1]
+        acc = columns["acc"].view(np.float32).astype(np.float64)
+    usable = np.isfinite(products) & (products != 0) & np.isfinite(acc) & (acc != 0)
+    difference = exponent(acc[usable]) - exponent(products[usable])
+    assert set(range(-60, 61)) <= set(difference.tolist())
+    # All bits of a part are used, some parts do not exist.
+    assert len(set(np.frexp(values[0][usable])[0].tolist())) > 1000
+    assert np.isnan(values[0]).any() or x.part == "high"
 
 
 def test_the_subnormal_border_is_met_from_both_sides():

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from hdl.params.formats import FORMATS, FP8_FORMATS, MAC_FORMATS
+from hdl.params.formats import ARRAY_FORMATS, FORMATS, FP8_FORMATS, MAC_FORMATS, array_operands
 from scripts import numbers
 from verification.native.sweep import sweep
 
@@ -24,7 +24,7 @@ def test_nothing_that_was_promised_is_missing(found):
     for name in FORMATS:
         assert {f"narrow {name}", f"widen {name}"} <= set(few)
         assert {f"narrow {name}, all, RNE", f"narrow {name}, all, saturate"} <= set(many)
-    assert all(f"directed {name} x any" in few for name in MAC_FORMATS)
+    assert all(f"directed {fmt.name} x any" in few for fmt in array_operands(ARRAY_FORMATS))
     assert "bfloat16 x bfloat16, one in 256" in few
     assert {"bfloat16 x bfloat16, all", "widen tfloat32, all", "widen int32, all"} <= set(many)
     assert {latency for latency, *_ in numbers.SMALL} == {1, 2, 3, 4}
@@ -37,9 +37,11 @@ def test_all_means_all(found):
 
 
 def test_directed_vectors_meet_every_pair(found):
-    parts = [part for name in MAC_FORMATS for part in found[False][f"directed {name} x any"].parts()]
+    parts = [part for fmt in array_operands(ARRAY_FORMATS)
+             for part in found[False][f"directed {fmt.name} x any"].parts()]
     assert {tuple(fmt.name for fmt in part.operation.types) for part in parts} == {
-        (x, w, "float32") for x in MAC_FORMATS for w in MAC_FORMATS}
+        *((x, w, "float32") for x in MAC_FORMATS for w in MAC_FORMATS),
+        *((f"float32_{x}", f"float32_{w}", "float32") for x in ("high", "low") for w in ("high", "low"))}
 
 
 def test_a_row_has_the_columns(found):

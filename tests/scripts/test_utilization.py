@@ -8,7 +8,7 @@ from golden.gemm import gemm_program
 from hdl.params.core_config import CoreConfig
 from scripts import utilization
 from scripts.console import CheckFailed
-from scripts.utilization import Measurement, budget, measure, redmule_rows, shapes, table_rows, target
+from scripts.utilization import Measurement, budget, measure, rate_rows, redmule_rows, shapes, table_rows, target
 
 TINY = CoreConfig.preset("tiny")
 SMALL = CoreConfig.preset("small")
@@ -16,7 +16,16 @@ SMALL = CoreConfig.preset("small")
 
 def fake(cycles, m, k, n):
     result = SimpleNamespace(cycles=cycles, busy_fraction=lambda macs: macs / (SMALL.macs_per_cycle * cycles))
-    return Measurement(m, k, n, result, gemm_bound(SMALL, m, k, n))
+    return Measurement(m, k, n, 1, result, gemm_bound(SMALL, m, k, n))
+
+
+def test_rates():
+    """float32 takes exactly four times as many columns, and hardly more than four times the cycles."""
+    rows = {dtype: numbers for dtype, *numbers in rate_rows(TINY, "rtl", lambda: None)}
+    assert list(rows) == ["bfloat16", "float8_e4m3", "float32"]
+    assert rows["float8_e4m3"][3] == 1
+    assert rows["float32"][3] == 4
+    assert 3.5 < rows["float32"][1] <= 4
 
 
 @pytest.mark.parametrize(("kind", "shape", "text", "most"), [

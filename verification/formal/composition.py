@@ -4,8 +4,9 @@ A wide multiplier inside two large adders is what solvers cannot do.  So the uni
 its own modules meet, and its multiplier is taken out; each part is a question for all its inputs:
 
 1. *Decoder* (:func:`decoder_question`), format by format: one step after the words, ``mac.x`` and ``mac.w``
-   are well formed (:func:`_well_formed`) and stand for the numbers that the words stand for;
-   accumulator and ``skip`` are delayed by one step; what comes out of the unit comes out of ``mac``.
+   are well formed (:attr:`_Operand.well_formed`) and stand for the numbers that the words stand for, or for a part
+   of them; x is absent if the product is skipped, and a low part where it does not exist; the accumulator is
+   delayed by one step; what comes out of the unit comes out of ``mac``.
 2. *Multiplier* (:func:`multiplier_question`): ``mac`` is the same function if its product of two significands
    is replaced by a free one that is assumed to be equal to theirs.
 3. *Range* (:func:`range_question`): the product of two well-formed significands is zero if one of them is, and
@@ -15,7 +16,7 @@ its own modules meet, and its multiplier is taken out; each part is a question f
 5. *Core* (:func:`core_question`): for every well-formed pair of operands, every accumulator and **every** product
    of the range of 3, the sum is right.  It is split by what the product is:
 
-   * ``special`` (an operand is zero, infinite or NaN, or the product is skipped) and ``normal`` (a normal
+   * ``special`` (an operand is zero, infinite, NaN or absent) and ``normal`` (a normal
      float32): SMT-LIB's ``fp.add`` of float32;
    * ``tiny`` (below 2^-126, perhaps far below the smallest float32) and ``huge`` (2^128 and above): ``fp.fma`` of
      the product's significand and a power of two, which has the product's value, as far as float32 has
@@ -27,6 +28,7 @@ From 2, 3 and 5 the core is right for the real product, from 4 that product is x
 x and w.  Nothing is assumed about words, so all pairs of the unit's formats are covered at once.
 """
 
+from dataclasses import replace
 from functools import partial
 
 from golden import exact
@@ -41,6 +43,8 @@ __all__ = ["PRODUCTS", "core_question", "decoder_question", "multiplier_question
            "value_question"]
 
 DTYPE_BITS = 4
+HIGH_BITS = 12
+"""Significant bits of the high part of a float32 (``golden/NUMBERS.md`` section 4)."""
 EXPONENT_BITS = 12
 """Exponents and their sums are compared in this width."""
 PRODUCTS = ("special", "normal", "tiny", "huge")
@@ -51,7 +55,7 @@ CUT = "cutpoint t:$mul"
 
 
 class _Operand:
-    """A decoded operand: ``significand``, ``exponent``, ``sign``, ``special``, from the lowest bit.
+    """A decoded operand: ``significand``, ``exponent``, ``sign``, ``special``, ``absent``, from the lowest bit.
 
     Parameters
     ----------
@@ -59,27 +63,30 @@ class _Operand:
         Bit-vector term.
     width : int
         Its bits.
-    formats : sequence of str
+    formats : sequence of str or FloatFormat
         What the decoder reads.
     """
 
     def __init__(self, term, width, formats):
         self.formats = [resolve(fmt) for fmt in formats]
         self.bits = bits = max(fmt.significand_bits for fmt in self.formats)
-        exponent = extract(width - 3, bits, term)
+        exponent = extract(width - 4, bits, term)
         self.significand = extract(bits - 1, 0, term)
-        self.exponent = sign_extend(EXPONENT_BITS - (width - 2 - bits), exponent)
-        self.sign = extract(width - 2, width - 2, term)
-        self.special = equal("#b1", extract(width - 1, width - 1, term))
+        self.exponent = sign_extend(EXPONENT_BITS - (width - 3 - bits), exponent)
+        self.sign = extract(width - 3, width - 3, term)
+        self.special = equal("#b1", extract(width - 2, width - 2, term))
+        self.absent = equal("#b1", extract(width - 1, width - 1, term))
         self.is_zero = equal(self.significand, constant(0, bits))
         self.has_top = equal("#b1", extract(bits - 1, bits - 1, term))
 
     @property
     def well_formed(self):
-        """Normalized or zero; the exponent of a number is one that the formats have."""
+        """Normalized or zero; the exponent of a number is one that the formats have; what is absent is a zero."""
         low = min(fmt.min_exponent - fmt.fraction_bits for fmt in self.formats)
         high = max(fmt.max_exponent for fmt in self.formats)
-        return either(self.is_zero, both(self.has_top, either(self.special, _between(self.exponent, low, high))))
+        return both(
+            either(self.is_zero, both(self.has_top, either(self.special, _between(self.exponent, low, high)))),
+            implies(self.absent, both(self.is_zero, inverse(self.special))))
 
     @property
     def value(self):
@@ -123,26 +130,54 @@ def decoder_question(unit, formats, fmt):
     ----------
     unit : verification.native.unit.Unit
         The top ``fma``.
-    formats : sequence of str
+    formats : sequence of str or FloatFormat
         All that the unit reads.
-    fmt : str
+    fmt : str or FloatFormat
         The one in question.
     """
     pipeline = Pipeline(unit.verilog, unit.module, unit.latency)
-    dtype = constant(int(resolve(fmt).dtype), DTYPE_BITS)
-    skip = pipeline.wire("skip", 0)
-    x, w = (f"((_ to_fp 11 53) RNE {operand(pipeline.wire(side, 0), fmt)})" for side in "xw")
-    values = (ite(skip, "(_ +zero 11 53)", x), w)
-    decoded = (implies(equal(pipeline.wire(f"{side}_dtype", 0), dtype), both(o.well_formed, equal(o.value, value)))
-               for side, o, value in zip("xw", _operands(pipeline, formats, 1, "mac."), values, strict=True))
+    fmt = resolve(fmt)
+    dtype = constant(int(fmt.dtype), DTYPE_BITS)
+    decoded = []
+    for side, o, skip in zip("xw", _operands(pipeline, formats, 1, "mac."), (pipeline.wire("skip", 0), "false"),
+                             strict=True):
+        value, absent = _part(pipeline.wire(side, 0), fmt)
+        absent = either(skip, absent)
+        decoded.append(implies(equal(pipeline.wire(f"{side}_dtype", 0), dtype), both(
+            o.well_formed, equal(o.absent, absent), implies(inverse(absent), equal(o.value, value)))))
     return Question(
         pipeline.formula,
         goal=both(*decoded,
                   equal(pipeline.wire("mac.acc", 1), pipeline.wire("acc", 0)),
-                  equal(pipeline.wire("mac.skip", 1), skip),
                   equal(pipeline.wire("o", unit.latency), pipeline.wire("mac.o", unit.latency))),
         words={side: pipeline.wire(side, 0) for side in "xw"},
         steps=1)
+
+
+def _part(word, fmt):
+    """Return, as a Float64, what the array reads of a word, and whether that does not exist."""
+    whole = f"((_ to_fp 11 53) RNE {operand(word, replace(fmt, part=''))})"
+    if not fmt.part:
+        return whole, "false"
+    # Cut off what is below the leading bits; of a subnormal these begin at its leading one.
+    bits = fmt.fraction_bits
+    kept = _clear_below(word, fmt.fraction_bits + 1 - HIGH_BITS)
+    field = extract(bits + fmt.exponent_bits - 1, bits, word)
+    subnormal = word
+    for leading in range(HIGH_BITS, bits):
+        subnormal = ite(equal("#b1", extract(leading, leading, word)),
+                        _clear_below(word, leading + 1 - HIGH_BITS), subnormal)
+    cut = ite(equal(field, constant(0, fmt.exponent_bits)), subnormal, kept)
+    special = equal(field, constant(fmt.exponent_mask, fmt.exponent_bits))
+    high = f"((_ to_fp 11 53) RNE {float32(cut)})"
+    if fmt.part == "high":
+        return ite(special, whole, high), "false"
+    return f"(fp.sub RNE {whole} {high})", either(special, equal(cut, word))
+
+
+def _clear_below(word, place):
+    """Return a float32 word whose bits below ``place`` are zero."""
+    return f"(concat {extract(31, place, word)} {constant(0, place)})"
 
 
 def multiplier_question(unit, formats):
@@ -151,7 +186,7 @@ def multiplier_question(unit, formats):
     x, w = _operands(whole, formats)
     return Question(
         f"{whole.formula}\n{cut.formula}",
-        assumptions=(*(equal(whole.wire(name, 0), cut.wire(name, 0)) for name in ("x", "w", "acc", "skip")),
+        assumptions=(*(equal(whole.wire(name, 0), cut.wire(name, 0)) for name in ("x", "w", "acc")),
                      equal(cut.cut(0), _product(x, w))),
         goal=equal(whole.wire("o", whole.steps), cut.wire("o", cut.steps)),
         words={name: whole.wire(name, 0) for name in ("x", "w", "acc")},
@@ -208,7 +243,7 @@ def _definitions(pipeline, x, w, product):
     yield define("leading", EXPONENT_BITS, f"(bvadd exponent {zero_extend(EXPONENT_BITS - 1, 'carry')})")
     below = ite(equal("carry", "#b1"), extract(bits - 2, 0, "product"),
                 f"(concat {extract(bits - 3, 0, 'product')} #b0)")
-    yield define("fraction", 23, f"(concat {below} {constant(0, 24 - bits)})")
+    yield define("fraction", 23, f"(concat {below} {constant(0, 24 - bits)})" if bits < 24 else below)
     yield define("acc", 32, pipeline.wire("acc", 0))
     yield define("addend", "Float32", float32("acc"))
     # The exponent of the accumulator's integer bit, which a subnormal lacks.
@@ -228,16 +263,14 @@ def core_question(unit, formats, product):
     """
     pipeline = _mac(unit, change=CUT)
     x, w = _operands(pipeline, formats)
-    skip = pipeline.wire("skip", 0)
+    skip = either(x.absent, w.absent)
     member, result, cases = _CLASSES[product](x, w, skip)
     o = pipeline.wire("o", pipeline.steps)
     special = ite(either(x.special, w.special, skip), "#b1", "#b0")
     return Question(
         "\n".join([pipeline.formula, *_definitions(pipeline, x, w, pipeline.cut(0)),
                    define("result", "Float32", result)]),
-        assumptions=(x.well_formed, w.well_formed, _in_range(x, w), member,
-                     # A product that is skipped has a zero for x; the decoder sees to that.
-                     implies(skip, both(x.is_zero, inverse(x.special)))),
+        assumptions=(x.well_formed, w.well_formed, _in_range(x, w), member),
         goal=is_code(o, "result"),
         cases=cases,
         words={"product": "product", "exponent": "exponent", "sign": "sign", "special": special, "acc": "acc",

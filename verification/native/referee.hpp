@@ -15,10 +15,15 @@
 
 namespace referee {
 
+// How much of a number an operand of the array is (section 4): all of it, or one of its two parts.
+enum Part { WHOLE, HIGH, LOW };
+constexpr int HIGH_BITS = 12;
+
 struct Format {
     int exponent_bits, fraction_bits, bias;
     bool has_inf;
     int low_zero_bits;
+    int part = WHOLE;
 
     constexpr int sign_place() const { return exponent_bits + fraction_bits + low_zero_bits; }
     // Magnitudes, as words: the first code of the top exponent, and all ones above the low zero bits.
@@ -66,7 +71,7 @@ constexpr Format FLOAT32 = TYPES[0].format;
 
 // Numbers ------------------------------------------------------------------------------------------
 
-enum class Kind { FINITE, INFINITE, NAN_ };
+enum class Kind { FINITE, INFINITE, NAN_, ABSENT };
 
 // If finite, (-1)^negative * significand * 2^exponent.
 struct Number {
@@ -97,6 +102,20 @@ inline Number decode(const Format& format, uint32_t word) {
     const int unit = 1 - format.bias - format.fraction_bits;        // exponent of a subnormal's last place
     if (field == 0) return {Kind::FINITE, negative, fraction, unit};
     return {Kind::FINITE, negative, one + fraction, unit + int(field) - 1};
+}
+
+// Section 4: the operand that the array reads of a number.
+inline Number operand(const Format& format, uint32_t word) {
+    Number number = decode(format, word);
+    if (format.part == WHOLE) return number;
+    const bool has_parts = number.kind == Kind::FINITE && bit_length(number.significand) > HIGH_BITS;
+    const int low_bits = has_parts ? bit_length(number.significand) - HIGH_BITS : 0;
+    const uint64_t low = number.significand & ((uint64_t(1) << low_bits) - 1);
+    if (format.part == HIGH) {
+        number.significand -= low;
+        return number;
+    }
+    return low ? Number{Kind::FINITE, number.negative, low, number.exponent} : Number{Kind::ABSENT, false, 0, 0};
 }
 
 // Returns value / 2^places rounded to nearest, ties to even.  Negative places multiply.
@@ -206,10 +225,12 @@ inline Number add(const Number& a, const Number& b) {
 
 // Operations on words --------------------------------------------------------------------------------
 
-// Section 2: acc + x * w, rounded once to the accumulator's format.
+// Section 2: acc + x * w, rounded once to the accumulator's format; acc where a part does not exist.
 inline uint32_t fused_multiply_add(const Format& x, uint32_t x_word, const Format& w, uint32_t w_word,
                                    const Format& acc, uint32_t acc_word) {
-    return encode(acc, add(decode(acc, acc_word), multiply(decode(x, x_word), decode(w, w_word))));
+    const Number a = operand(x, x_word), b = operand(w, w_word), sum = decode(acc, acc_word);
+    if (a.kind == Kind::ABSENT || b.kind == Kind::ABSENT) return encode(acc, sum);
+    return encode(acc, add(sum, multiply(a, b)));
 }
 
 // One float32 addition.

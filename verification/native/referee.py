@@ -28,7 +28,7 @@ _TYPE_FIELDS = 6
 
 class _Format(ctypes.Structure):
     _fields_ = [("exponent_bits", ctypes.c_int), ("fraction_bits", ctypes.c_int), ("bias", ctypes.c_int),
-                ("has_inf", ctypes.c_bool), ("low_zero_bits", ctypes.c_int)]
+                ("has_inf", ctypes.c_bool), ("low_zero_bits", ctypes.c_int), ("part", ctypes.c_int)]
 
 
 class _Integer(ctypes.Structure):
@@ -45,7 +45,7 @@ def fused_multiply_add(x_fmt, x, w_fmt, w, acc, accumulator):
     Parameters
     ----------
     x_fmt, w_fmt, accumulator : FloatFormat
-        Any, named or not.
+        Any, named or not; of the factors also those that are parts of a number.
     x, w, acc : arrays of words
         They broadcast.
 
@@ -117,7 +117,12 @@ def _array(words, bits, name):
 
 
 def _format(fmt):
-    return _Format(fmt.exponent_bits, fmt.fraction_bits, fmt.bias, fmt.has_inf, fmt.low_zero_bits)
+    return _Format(fmt.exponent_bits, fmt.fraction_bits, fmt.bias, fmt.has_inf, fmt.low_zero_bits, part_code(fmt))
+
+
+def part_code(fmt):
+    """Return the referee's code of the part of a number that an operand is."""
+    return ("", "high", "low").index(fmt.part)
 
 
 def _type(fmt):

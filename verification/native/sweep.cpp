@@ -3,8 +3,8 @@
 // Reads what to do from standard input, one item a line:
 //
 //   operation fma|add|narrow|convert
-//   format EXPONENT_BITS FRACTION_BITS BIAS HAS_INF LOW_ZERO_BITS     of the operands and the result, in the order of
-//   integer BITS SIGNED                                               the operation's arguments (operations.hpp)
+//   format EXPONENT_BITS FRACTION_BITS BIAS HAS_INF LOW_ZERO_BITS PART     of the operands and the result, in the
+//   integer BITS SIGNED                                 order of the operation's arguments (operations.hpp)
 //   flag 0|1                  of the operation: skip, saturate
 //   constant PORT VALUE       an input that keeps one value
 //   axis PORT SHIFT BITS      an operand that is a field of the index
@@ -53,7 +53,7 @@ static Request read_request(std::istream& in) {
         } else if (key == "format") {
             referee::Format format{};
             in >> format.exponent_bits >> format.fraction_bits >> format.bias >> format.has_inf
-               >> format.low_zero_bits;
+               >> format.low_zero_bits >> format.part;
             request.types.push_back({true, format, {}});
         } else if (key == "integer") {
             referee::Integer integer{};

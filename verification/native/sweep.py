@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from verification.native.build import build_program
+from verification.native.referee import part_code
 
 __all__ = ["Grid", "Operation", "Outcome", "Rows", "SweepError", "sweep"]
 
@@ -54,7 +55,7 @@ class Operation:
         def of(fmt):
             if fmt.is_float:
                 return (f"format {fmt.exponent_bits} {fmt.fraction_bits} {fmt.bias} {int(fmt.has_inf)} "
-                        f"{fmt.low_zero_bits}")
+                        f"{fmt.low_zero_bits} {part_code(fmt)}")
             return f"integer {fmt.width} {int(fmt.signed)}"
 
         return [f"operation {self.name}", *map(of, self.types), f"flag {int(self.flag)}"]

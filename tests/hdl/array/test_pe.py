@@ -15,7 +15,7 @@ ONE, TWO, THREE, FIVE = 0x3F800000, 0x40000000, 0x40400000, 0x40A00000
 
 def operand(config, value):
     """A small positive integer as an operand."""
-    fmt = OperandFormat(config.formats)
+    fmt = OperandFormat(config.operands)
     exponent = value.bit_length() - 1
     return {"significand": value << (fmt.significand_bits - 1 - exponent), "exponent": exponent}
 
@@ -27,11 +27,11 @@ def run(config, cycles):
 
     async def testbench(ctx):
         for cycle in cycles + [{}] * config.pe_latency:
-            for name, idle in {"x": 0, "skip": 0, "swap": 0, "weight": 7, "load": 0, "acc": 0}.items():
+            for name, idle in {"x": 0, "swap": 0, "weight": 7, "load": 0, "acc": 0}.items():
                 value = cycle.get(name, idle)
                 port = getattr(dut, name)
                 if name in ("x", "weight"):
-                    value = dut.x.shape().const(operand(config, value) if value else {})
+                    value = dut.x.shape().const(operand(config, value) if value else {"absent": 1})
                 ctx.set(port, value)
             sums.append(ctx.get(dut.sum))
             await ctx.tick()
@@ -54,7 +54,7 @@ def test_swap_takes_effect_at_once(pe_latency):
         {"swap": 1, "weight": 5, "load": 1, "x": 1, "acc": MINUS_ZERO},     # the old shadow, 3
         {"x": 1, "acc": MINUS_ZERO},
         {"swap": 1, "x": 1, "acc": MINUS_ZERO},
-        {"x": 0, "skip": 1, "acc": 0x00000001},
+        {"x": 0, "acc": 0x00000001},
     ])
     assert sums[1:] == [TWO, THREE, TWO, TWO, THREE, THREE, FIVE, 0x00000001]
 

@@ -1,6 +1,8 @@
 # amaranth: UnusedElaboratable=no
 """Tensor engine with SBUF, array and PSUM: bits against the golden model, cycles against the contract."""
 
+import itertools
+
 import numpy as np
 import pytest
 from amaranth import *
@@ -12,6 +14,7 @@ from amaranth.sim import Simulator
 import golden
 from golden.assembler import encode
 from golden.data import check_hostile, hostile_operands
+from golden.product import chain, split_float32
 from hdl import CoreConfig
 from hdl.array.systolic_array import SystolicArray
 from hdl.control.ports import EngineSignature, EngineState
@@ -22,7 +25,7 @@ from hdl.memory.psum import Psum
 from hdl.memory.sbuf import Sbuf
 from hdl.memory.timing import Timing
 from hdl.params import isa
-from hdl.params.formats import lookup
+from hdl.params.formats import FLOAT32_LOW, DType, lookup, operand_pairs
 from hdl.params.isa import FaultCode, Opcode
 
 INSTRUCTION_BYTES = isa.instruction_bytes(isa.EngineId.TENSOR)
@@ -228,7 +231,7 @@ def dims(*pairs):
 
 
 def load(dtype, offset, k, m, *, start=0, tag=0, stationary=()):
-    """LOAD_STATIONARY of a (k, m) operand whose rows lie contiguously from ``offset``."""
+    """LOAD_STATIONARY of a (k, m) operand whose rows lie contiguously from ``offset`` (float32: high part)."""
     size = lookup(dtype).bytes
     return encode(Opcode.LOAD_STATIONARY, {
         "stationary": {"offset": offset + (m - 1) * size, "start": start, "partitions": k,
@@ -245,6 +248,10 @@ def matmul(dtype, offset, k, n, psum, m, *, start=0, accumulate=0, tag=0, moving
         "psum": {"offset": psum, "start": 0, "partitions": m, "dims": dims((4, n)), **dict(result)},
         "dtype": lookup(dtype).dtype, "accumulate": accumulate, "updates": [{"value": tag}]},
         INSTRUCTION_BYTES)
+
+
+def bits_set(instruction, byte, value):
+    return instruction[:byte] + bytes([value]) + instruction[byte + 1:]
 
 
 def place(array, offset, start=0):
@@ -281,6 +288,25 @@ def test_tiles_accumulate_to_golden_bits(rows, cols, dtype):
     assert run.work == m * k * n
     assert len(run.completed) == len(program)
     assert len(np.unique(words)) > 1
+
+
+@pytest.mark.parametrize(("rows", "cols"), SHAPES)
+def test_four_passes_of_float32_give_golden_bits(rows, cols):
+    m, k, n = cols, 2 * rows + 1, 7
+    a, b = hostile_operands(m, k, n, "float32", seed=rows * 10 + cols)
+    sbuf, program = [], []
+    for tile, first in enumerate(range(0, k, rows)):
+        s, x = a.T[first:first + rows], b[first:first + rows]
+        here = 64 * tile
+        sbuf += place(np.ascontiguousarray(s), here) + place(x, 512 + here)
+        for a_part, b_part in itertools.product((FLOAT32_LOW, DType.FLOAT32), repeat=2):
+            product_of_parts = matmul("fp32", 512 + here, len(s), n, 8, m, accumulate=bool(program))
+            program += [bits_set(load("fp32", here, len(s), m), 36, a_part),
+                        bits_set(product_of_parts, 60, b_part)]
+    run = bench(rows, cols).run(sbuf, program, words=range(8, 8 + 4 * n, 4))
+    words = words_of(run, 8, m, n)
+    np.testing.assert_array_equal(words, golden.to_bits(golden.psum(a, b, "float32", rows)))
+    assert run.work == 4 * m * k * n
 
 
 def test_the_operands_hurt():
@@ -425,11 +451,17 @@ class RandomProgram:
         part = self.sbuf[start:start + k]
         raw = np.stack([part[:, o:o + size] for o in offsets], axis=1)
         words = raw.astype(np.uint32) @ (1 << 8 * np.arange(size, dtype=np.uint32))
-        return golden.from_bits(words.astype(f"u{size}"), dtype)
+        if not dtype.part:
+            numbers = golden.widen(golden.from_bits(words.astype(f"u{size}"), dtype.name), dtype.name)
+            return numbers, np.full(numbers.shape, True)
+        numbers = dict(zip(("high", "low"), split_float32(words.view(np.float32)), strict=True))[dtype.part]
+        return numbers, (numbers != 0) | (dtype.part == "high")
 
-    def _format_and_start(self, k):
+    def _format_and_start(self, k, partner=None):
+        """Return an operand of the array, one that goes with ``partner``, and a first partition."""
         start = int(self.rng.integers(self.config.partitions - k + 1)) if self.rng.random() < 0.3 else 0
-        return str(self.rng.choice(self.config.formats)), start
+        allowed = [x for x, w in operand_pairs(self.config.formats) if partner in (None, w)]
+        return allowed[self.rng.integers(len(allowed))], start
 
     def _load(self, tag):
         k, m = (int(self.rng.integers(1, n + 1)) for n in (self.config.rows, self.config.cols))
@@ -441,17 +473,17 @@ class RandomProgram:
             "offset": offset, "start": start, "dims": pattern}))
 
     def _matmul(self, tag):
-        s_dtype, stationary = self.weights
+        s_dtype, (stationary, s_exists) = self.weights
         k, m = stationary.shape
         n = int(self.rng.integers(1, 13))
-        dtype, start = self._format_and_start(k)
+        dtype, start = self._format_and_start(k, s_dtype)
         offset, pattern, offsets = self._pattern(
             n, lookup(dtype).bytes, self.config.sbuf_bytes, self.rng.random() < 0.3)
         bank = int(self.rng.integers(self.config.psum_banks)) * self.config.psum_bank_bytes
         p_offset, p_pattern, p_offsets = self._pattern(n, 4, self.usable, False)
         accumulate = int(self.rng.random() < 0.6)
-        sums = golden.psum(stationary.T, self._operand(dtype, start, k, offsets),
-                           f"{s_dtype},{dtype}", self.config.rows)
+        moving, exists = self._operand(dtype, start, k, offsets)
+        sums = chain(stationary, moving, s_exists, exists)
         for column, where in zip(sums.T, (bank + p_offsets) // 4, strict=True):
             self.psum[:m, where] = golden.add(self.psum[:m, where], column) if accumulate else column
         self.program.append(matmul(
@@ -744,13 +776,9 @@ def test_instructions_without_elements_complete_at_once_and_change_nothing():
 GOOD = [load("bf16", 0, 2, 4), matmul("bf16", 64, 2, 4, 0, 4)]
 
 
-def bits_set(instruction, byte, value):
-    return instruction[:byte] + bytes([value]) + instruction[byte + 1:]
-
-
 ILLEGAL_CASES = {
     "opcode": (bits_set(GOOD[0], 0, Opcode.ACTIVATION), Opcode.ACTIVATION),
-    "format not enabled": (load("fp32", 0, 2, 4), Opcode.LOAD_STATIONARY),
+    "no format": (bits_set(GOOD[0], 36, FLOAT32_LOW + 1), Opcode.LOAD_STATIONARY),
     "integer operand": (matmul("int16", 64, 2, 4, 0, 4), Opcode.MATMUL),
     "unaligned offset": (load("bf16", 1, 2, 4), Opcode.LOAD_STATIONARY),
     "unaligned stride": (matmul("tf32", 64, 2, 4, 0, 4, moving={"dims": dims((2, 4))}), Opcode.MATMUL),
@@ -792,11 +820,32 @@ def test_illegal_instruction(case):
     matmul("bf16", 64, 2, 4, 0, 4, moving={"dims": dims((2, 5))}),
     matmul("bf16", 64, 2, 4, 0, 4, moving={"dims": dims((2, 3))}),
     matmul("bf16", 64, 2, 4, 0, 4, result={"dims": dims((4, 0))}),
+    matmul("fp32", 64, 2, 4, 0, 4),
+    bits_set(matmul("fp32", 64, 2, 4, 0, 4), 60, FLOAT32_LOW),
 ])
 def test_size_mismatch(case):
     program = [*GOOD, case]
     run = bench(2, 4).run([], program)
     check_fault(run, program, FaultCode.SIZE_MISMATCH, Opcode.MATMUL)
+
+
+@pytest.mark.parametrize("part", [DType.FLOAT32, FLOAT32_LOW])
+def test_float32_weights_go_only_with_float32(part):
+    program = [bits_set(load("fp32", 0, 2, 4), 36, part), GOOD[1]]
+    check_fault(bench(2, 4).run([], program), program, FaultCode.SIZE_MISMATCH, Opcode.MATMUL)
+    program[1] = matmul("fp32", 64, 2, 4, 0, 4)
+    assert bench(2, 4).run([], program).fault is None
+
+
+@pytest.mark.parametrize(("instruction", "byte"), [
+    (load("bf16", 0, 2, 4), 36), (matmul("bf16", 64, 2, 4, 0, 4), 60)])
+def test_format_that_is_not_enabled(instruction, byte):
+    formats = ("tf32", "bf16", "fp8_e4m3")
+    for code in range(FLOAT32_LOW + 1):
+        if code not in [lookup(name).dtype for name in formats]:
+            program = [load("bf16", 0, 2, 4), bits_set(instruction, byte, code)]
+            run = bench(2, 4, formats=formats).run([], program)
+            check_fault(run, program, FaultCode.ILLEGAL_INSTRUCTION, instruction[0])
 
 
 def test_matmul_without_weights():

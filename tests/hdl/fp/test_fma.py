@@ -5,12 +5,15 @@
 exported Verilog; this is what Amaranth's simulator runs in seconds.
 """
 
+from itertools import product
+
 import pytest
 from amaranth.back import rtlil
 
 from golden import exact, sweeps
 from hdl.fp.fma import FusedMultiplyAdd
-from hdl.params.formats import MAC_FORMATS, DType, FloatFormat, lookup
+from hdl.params.formats import (ARRAY_FORMATS, FLOAT32_PARTS, MAC_FORMATS, DType, FloatFormat, array_operands,
+                                lookup)
 
 LATENCIES = (1, 2, 3, 4)
 MINUS_ZERO = 0x80000000
@@ -97,6 +100,13 @@ def test_subsets_of_formats(run, cases, formats, latency):
 @pytest.mark.parametrize("family", sweeps.FAMILIES, ids=lambda family: family.__name__)
 def test_family(check, family):
     check([vector for x, w in PAIRS for vector in directed(x, w, 121, families=(family,))])
+
+
+@pytest.mark.parametrize("latency", LATENCIES)
+def test_parts_of_float32(check, latency):
+    operands = array_operands(ARRAY_FORMATS)
+    check([vector for x, w in product(FLOAT32_PARTS, repeat=2) for vector in directed(x, w, 600)], operands,
+          latency=latency)
 
 
 def test_float32_factors(check):

@@ -29,7 +29,7 @@ class TinyOperand:
     significand_bits = 2
     min_exponent, max_exponent = -4, 2
     layout = data.StructLayout({
-        "significand": 2, "exponent": range(min_exponent, max_exponent + 1), "sign": 1, "special": 1})
+        "significand": 2, "exponent": range(min_exponent, max_exponent + 1), "sign": 1, "special": 1, "absent": 1})
 
 
 def tiny_value(word):
@@ -73,16 +73,18 @@ def test_all_operations_of_a_small_format(stream):
 # Interface --------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("latency", LATENCIES)
-def test_skip_passes_the_accumulator(stream, latency):
+@pytest.mark.parametrize("side", ["x", "w"])
+def test_absent_operand_passes_the_accumulator(stream, latency, side):
     operand = OperandFormat(MAC_FORMATS)
     dut = MultiplyAccumulate(x=operand, w=operand, latency=latency)
-    zero = operand.layout.const({})
+    absent = operand.layout.const({"absent": 1})
     accs = [0, 0x80000000, 1, 0x80000001, 0x7FFFFF, 0x807FFFFF, 0x3F800000, 0xC2F6E979, 0x7F7FFFFF,
             0x7F800000, 0xFF800000, 0x7FC00000]
-    weights = [operand.layout.const({"significand": s, "exponent": e, "sign": sign, "special": special})
+    others = [operand.layout.const({"significand": s, "exponent": e, "sign": sign, "special": special})
                for s in (0, 1 << 10, 0x7FF) for e in (-136, 0, 127) for sign in (0, 1) for special in (0, 1)]
-    jobs = [(1, zero, w, acc) for w in weights for acc in accs]
-    results = stream(dut, (dut.skip, dut.x, dut.w, dut.acc), jobs, latency)
+    jobs = [(absent, other, acc) for other in others for acc in accs]
+    ports = (dut.x, dut.w) if side == "x" else (dut.w, dut.x)
+    results = stream(dut, (*ports, dut.acc), jobs, latency)
     assert results == [acc for *_, acc in jobs]
 
 

@@ -11,7 +11,7 @@ from amaranth.sim import Simulator
 
 from golden import exact
 from hdl.fp.operand import OperandDecoder, OperandFormat
-from hdl.params.formats import FLOAT_FORMATS, MAC_FORMATS, lookup
+from hdl.params.formats import ARRAY_FORMATS, FLOAT32_PARTS, FLOAT_FORMATS, MAC_FORMATS, array_operands, lookup
 
 
 def words_of(fmt, rng):
@@ -27,7 +27,8 @@ def words_of(fmt, rng):
 
 
 def decode(dut, jobs):
-    """Run ``jobs`` = [(dtype, word)] through ``dut``, return [(significand, exponent, sign, special)]."""
+    """Run ``jobs`` = [(dtype, word)] through ``dut``, return [(significand, exponent, sign, special)], None where
+    the operand is absent."""
     results = []
 
     async def testbench(ctx):
@@ -37,7 +38,9 @@ def decode(dut, jobs):
             ctx.set(dut.word, word)
             await ctx.tick()
             o = ctx.get(dut.o)
-            results.append((o.significand, o.exponent, o.sign, o.special))
+            fields = o.significand, o.exponent, o.sign, o.special
+            assert not o.absent or not (o.significand or o.special)
+            results.append(None if o.absent else fields)
 
     sim = Simulator(dut)
     sim.add_clock(1e-8)
@@ -80,6 +83,31 @@ def test_value(formats):
     assert len(set(fields)) > 100
 
 
+@pytest.mark.parametrize("formats", [("float32",), ARRAY_FORMATS], ids="-".join)
+def test_parts_of_float32(formats):
+    rng = random.Random(2)
+    operand = OperandFormat(array_operands(formats))
+    assert operand.significand_bits == 12
+    words = words_of(lookup("float32"), rng)
+    # Parts of few bits, at every place; numbers whose low part is zero.
+    words += [1 << high | 1 << low for high in range(32) for low in range(32)]
+    words += [exponent << 23 | 1 << place for exponent in (0, 1, 2, 100, 254) for place in range(23)]
+    jobs = [(fmt, word) for fmt in FLOAT32_PARTS for word in words]
+    rng.shuffle(jobs)
+    found = decode(OperandDecoder(operand), [(fmt.dtype, word) for fmt, word in jobs])
+    for (fmt, word), got in zip(jobs, found, strict=True):
+        want = exact.split(exact.decode(word, "float32"))[("high", "low").index(fmt.part)]
+        assert (got is None) == (want is None), f"{fmt.name} {word:#x} -> {got}, want {want}"
+        assert got is None or same(value_of(operand, got), want), f"{fmt.name} {word:#x} -> {got}, want {want}"
+    assert found.count(None) > 100
+
+
+def test_rejects_parts_beside_longer_formats():
+    with pytest.raises(ValueError, match=r"^Operand formats beside parts of float32 must have at most 12 "
+                                         r"significant bits, not float32_high, float32$"):
+        OperandFormat((FLOAT32_PARTS[0], "float32"))
+
+
 def test_tfloat32_nan_in_dropped_bits():
     operand = OperandFormat(["tf32"])
     (got,) = decode(OperandDecoder(operand), [(lookup("tf32").dtype, 0x7F800001)])
@@ -89,7 +117,7 @@ def test_tfloat32_nan_in_dropped_bits():
 def test_clear_and_enable():
     operand = OperandFormat(["bf16"])
     dut = OperandDecoder(operand)
-    seen = []
+    seen, absent = [], []
 
     async def testbench(ctx):
         ctx.set(dut.dtype, lookup("bf16").dtype)
@@ -101,6 +129,7 @@ def test_clear_and_enable():
             await ctx.tick()
             o = ctx.get(dut.o)
             seen.append(value_of(operand, (o.significand, o.exponent, o.sign, o.special)))
+            absent.append(o.absent)
 
     sim = Simulator(dut)
     sim.add_clock(1e-8)
@@ -108,6 +137,7 @@ def test_clear_and_enable():
     sim.run()
     wanted = [-2.0, -2.0, -2.0, 0.0, math.nan, 0.0]
     assert all(same(a, b) for a, b in zip(seen, wanted, strict=True)), seen
+    assert absent == [0, 0, 0, 1, 0, 1]
 
 
 def test_layout_derives_from_the_formats():

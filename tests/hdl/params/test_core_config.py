@@ -12,7 +12,7 @@ import pytest
 
 import hdl
 from hdl import CoreConfig
-from hdl.params.formats import MAC_FORMATS
+from hdl.params.formats import ARRAY_FORMATS
 from hdl.params.presets import PRESETS
 
 REPOSITORY = Path(__file__).parents[3]
@@ -79,8 +79,7 @@ BAD = {
     "memory_bytes_per_cycle must be in 0..4096, not -1": dict(memory_bytes_per_cycle=-1),
     "ecc must be False, not True: error-correcting memories are not built yet": dict(ecc=True),
     "formats must name at least one format, not ()": dict(formats=()),
-    f"formats must be among {', '.join(MAC_FORMATS)}, not 'float32'": dict(formats=("bf16", "float32")),
-    f"formats must be among {', '.join(MAC_FORMATS)}, not 'int8'": dict(formats=("int8",)),
+    f"formats must be among {', '.join(ARRAY_FORMATS)}, not 'int8'": dict(formats=("bf16", "int8")),
 }
 
 
