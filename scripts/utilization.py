@@ -169,12 +169,14 @@ def table_rows(config, backend, most_cycles, update):
     return rows, misses, left_out
 
 
-def rate_rows(config, backend, update):
-    """Compare the formats on one product: (operands, cycles, times those of bf16, cycles in which a moving column
-    enters the array, times those of bf16)."""
+def rate_rows(config, backend, most_cycles, update):
+    """Compare the formats on one product: (operands, cycles, times those of the first, cycles in which a moving
+    column enters the array, times those of the first), of formats that take the array at most ``most_cycles``."""
     size = 16 * config.cols, 16 * config.rows, 16 * config.cols
     rows = []
     for dtype in [dtype for dtype in RATE_FORMATS if dtype in config.formats]:
+        if gemm_bound(config, *size, dtype).array > most_cycles:
+            continue
         measured = measure(config, *size, backend, dtype=dtype)
         entering = measured.result.counters["tensor"]["busy"]
         cycles = measured.result.cycles

@@ -52,10 +52,10 @@ def _utilization(configs, backends, update):
         measured, misses, left_out = table_rows(config, backend, BUSY_CYCLES[backend], step)
         rows += [(config.name, *row) for row in measured]
         notes += _misses(misses) + _left_out(left_out, config, backend)
-        rates += [(config.name, *row) for row in rate_rows(config, backend, step)]
+        rates += [(config.name, *row) for row in rate_rows(config, backend, BUSY_CYCLES[backend], step)]
     yield "utilization", ["config", "shape", "M", "K", "N", "cycles", "PE busy", "occupied", "bound",
                           "times bound", "target", "met"], rows, notes
-    yield "rates", ["config", "operands", "cycles", "times bf16", "columns entered", "times bf16"], rates, []
+    yield "rates", ["config", "operands", "cycles", "times first", "columns", "columns times first"], rates, []
     rows, misses = redmule_rows(backend, step)
     yield "redmule", ["M=K=N", "A", "D", "cycles", "RedMulE", "ratio", "at most", "met"], rows, _misses(misses)
 

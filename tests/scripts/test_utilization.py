@@ -21,11 +21,12 @@ def fake(cycles, m, k, n):
 
 def test_rates():
     """float32 takes exactly four times as many columns, and hardly more than four times the cycles."""
-    rows = {dtype: numbers for dtype, *numbers in rate_rows(TINY, "rtl", lambda: None)}
+    rows = {dtype: numbers for dtype, *numbers in rate_rows(TINY, "rtl", 100_000, lambda: None)}
     assert list(rows) == ["bfloat16", "float8_e4m3", "float32"]
     assert rows["float8_e4m3"][3] == 1
     assert rows["float32"][3] == 4
     assert 3.5 < rows["float32"][1] <= 4
+    assert [row[0] for row in rate_rows(TINY, "rtl", 20_000, lambda: None)] == ["bfloat16", "float8_e4m3"]
 
 
 @pytest.mark.parametrize(("kind", "shape", "text", "most"), [

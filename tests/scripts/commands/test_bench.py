@@ -60,6 +60,8 @@ def test_utilization(trncore, monkeypatch):
         [row], [("8 x 8 x 8", {"program fetch": 150, "array": 250, "SBUF": 0})], [(9, 9, 9)]))
     monkeypatch.setattr(utilization, "redmule_rows", lambda backend, update: (
         [(32, "MK", "float16", 900, 876, 1.03, 1.05, True)], []))
+    monkeypatch.setattr(utilization, "rate_rows", lambda config, backend, most, update: [
+        ("bfloat16", 4000, 1.0, 3000, 1.0), ("float32", 15900, 3.975, 12000, 4.0)])
     outcome = trncore("bench", "utilization")
     assert outcome.status == 0, outcome.err
     assert "small   square" in outcome.out
@@ -68,6 +70,7 @@ def test_utilization(trncore, monkeypatch):
     report = json.loads(trncore("bench", "utilization", "--config", "trn2", "--json").out)
     assert report["utilization"][0]["config"] == "trn2"
     assert report["redmule"][0]["RedMulE"] == 876
+    assert [row["operands"] for row in report["rates"]] == ["bfloat16", "float32"]
     assert report["utilization notes"][0].startswith("Missed")
 
 
