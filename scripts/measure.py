@@ -1,6 +1,7 @@
 """Measured figures, as ratios in one run: what ``trncore bench`` prints."""
 
 import tracemalloc
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
 
@@ -10,10 +11,9 @@ import golden
 from golden.data import hostile_operands
 from golden.gemm import gemm_program
 from hdl import CoreConfig
-from hdl.params.formats import MAC_FORMATS
 from scripts.running import run_one
 
-__all__ = ["golden_speed", "pe_area", "pe_busy", "simulation_speed"]
+__all__ = ["area_rows", "depth_rows", "fpga_rows", "golden_speed", "pe_busy", "simulation_speed"]
 
 GOLDEN_SIZE = 1024
 SOFTFLOAT_SIZE = 32
@@ -27,8 +27,14 @@ BUSY_LATENCY = (20, 60)
 BUSY_CYCLES = {"golden": 1 << 30, "pysim": 500, "icarus": 5_000, "verilator": 300_000, "rtl": 3_000_000}
 """Backend -> array cycles of the largest product that it is asked to simulate."""
 
-AREAS = (("bfloat16 MAC", "mac", ("bfloat16",)), ("float8_e4m3 MAC", "mac", ("float8_e4m3",)),
-         ("MAC of every format", "mac", MAC_FORMATS))
+AREA_CONFIG = "trn2"
+AREA_CORE = "tiny"
+AREA_FORMATS = {"bfloat16": ("bfloat16",), "float8_e4m3": ("float8_e4m3",), "every format": None}
+"""Label -> formats of the array, None for those of :data:`AREA_CONFIG`."""
+AREA_TARGETS = {("bfloat16", "MAC"): 3000, ("float8_e4m3", "MAC"): 1850, ("every format", "PE"): 6000}
+"""NAND2 equivalents at most, the share of the row's edge included."""
+FPGA_CONFIG = "tiny"
+PE_LATENCIES = 1, 2, 3, 4
 
 
 def _seconds(function):
@@ -137,9 +143,55 @@ def _product(config, backend, m, k, n):
                    trace=False)
 
 
-def pe_area():
-    """Return rows (what, NAND2 equivalents, times the first)."""
-    from scripts.area import nand2_equivalents
-    areas = {name: nand2_equivalents(CoreConfig(formats=formats), top) for name, top, formats in AREAS}
-    first = next(iter(areas.values()))
-    return [(name, area, area / first) for name, area in areas.items()]
+def area_rows(update):
+    """Return rows (formats, part, NAND2 equivalents, flip-flop bits, SRAM bits, target, met).
+
+    MAC and PE are those of the exported 128 x 128 array.  ``+ edge`` adds what stands at the edge of a row, or
+    between its groups, divided by the columns; the targets are for that.
+    """
+    from scripts.area import Area, core_area, row_areas
+    rows = []
+    for label, formats in AREA_FORMATS.items():
+        config = CoreConfig.preset(AREA_CONFIG)
+        config = replace(config, formats=formats or config.formats)
+        parts = row_areas(config)
+        edge, cols = parts["edge"], config.cols
+        rows += [(label, part, *_area_columns(area)) for part, area in parts.items()]
+        for part in ("MAC", "PE"):
+            area = Area(parts[part].nand2 + edge.nand2 / cols, parts[part].flip_flops + edge.flip_flops / cols)
+            rows.append((label, f"{part} + edge / {cols}", *_area_columns(area, AREA_TARGETS.get((label, part)))))
+        pe = parts["PE"]
+        row = Area(cols * pe.nand2 + edge.nand2, cols * pe.flip_flops + edge.flip_flops)
+        rows.append((label, f"row of {cols} PEs", *_area_columns(row)))
+        update()
+    rows.append(("every format", f"core {AREA_CORE}", *_area_columns(core_area(CoreConfig.preset(AREA_CORE)))))
+    update()
+    return rows
+
+
+def _area_columns(area, target=None):
+    return (round(area.nand2), round(area.flip_flops), area.memory_bits, target,
+            None if target is None else area.nand2 <= target)
+
+
+def depth_rows(update):
+    """Return rows (pe_latency, NAND2 equivalents and flip-flop bits of the PE with every format, then LUTs,
+    flip-flops, multipliers and MHz of one row of a small array on the ECP5) for every pipeline depth."""
+    from scripts.area import row_areas
+    from scripts.fpga import place_and_route
+    rows = []
+    for latency in PE_LATENCIES:
+        pe = row_areas(replace(CoreConfig.preset(AREA_CONFIG), pe_latency=latency))["PE"]
+        row = place_and_route(replace(CoreConfig.preset(FPGA_CONFIG), pe_latency=latency), "row")
+        rows.append((latency, round(pe.nand2), pe.flip_flops,
+                     row.luts, row.flip_flops, row.multipliers, row.megahertz))
+        update()
+    return rows
+
+
+def fpga_rows(update):
+    """Return rows (config, part, LUTs, flip-flops, multipliers, MHz) of a small array on the ECP5."""
+    from scripts.fpga import place_and_route
+    array = place_and_route(CoreConfig.preset(FPGA_CONFIG), "array")
+    update()
+    return [(FPGA_CONFIG, "array", array.luts, array.flip_flops, array.multipliers, array.megahertz)]

