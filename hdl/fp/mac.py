@@ -98,6 +98,18 @@ class MultiplyAccumulate(wiring.Component):
         return self.accumulator.bias + 1
 
     @property
+    def _inside(self):
+        """Whether no product comes near the accumulator's limits.
+
+        Beside the smallest product a subnormal is only a sticky bit, and no difference of the two is subnormal;
+        beside the largest finite number the largest product is lost in rounding.
+        """
+        smallest = self.x_format.min_exponent + self.w_format.min_exponent
+        largest = self.x_format.max_exponent + self.w_format.max_exponent + 1
+        return (smallest - 2 * self._frame_bits >= self.accumulator.min_exponent
+                and largest + self._frame_bits <= self.accumulator.max_exponent)
+
+    @property
     def _fields(self):
         """All fields that a frame can have."""
         largest_product = self.x_format.max_exponent + self.w_format.max_exponent
@@ -113,7 +125,12 @@ class MultiplyAccumulate(wiring.Component):
                                      self.acc[self._precision - 1:-1], self.acc[-1])
         product_exponent = x.exponent + w.exponent
         acc_normal = field.any()
-        acc_field = Cat(field[0] | ~acc_normal, field[1:])
+        if self._inside:
+            # A subnormal beside a product is a sticky bit, alone it passes.  As a number with a leading one and
+            # field 0 it does both, and no sum is subnormal.
+            acc_field, integer = field, acc_normal | fraction.any()
+        else:
+            acc_field, integer = Cat(field[0] | ~acc_normal, field[1:]), acc_normal
         # Fields are compared as signed exponents, which for the accumulator inverts one bit.
         acc_exponent = Cat(acc_field[:-1], ~acc_field[-1]).as_signed()
         distance = Signal((acc_exponent - product_exponent).shape())
@@ -138,7 +155,7 @@ class MultiplyAccumulate(wiring.Component):
             "sign": 1, "subtract": 1, "special": 1, "nan": 1}), name="product")
         d += [
             o.product.eq(x.significand * w.significand),
-            o.addend.eq(Cat(fraction, acc_normal)),
+            o.addend.eq(Cat(fraction, integer)),
             o.product_larger.eq(product_larger),
             o.shift.eq(places[:shift_bits] | places[shift_bits:].any().replicate(shift_bits)),
             o.field.eq(Mux(product_larger, product_exponent + self._product_field, acc_field)),
@@ -181,7 +198,6 @@ class MultiplyAccumulate(wiring.Component):
         which has an incrementer anyway; up to there ones follow ``~total`` for ever.
         """
         carry = i.carry & ~i.subtract
-        zero = ~(i.total.any() | carry)
         negative = Signal()
         magnitude = Signal(len(i.total) + 1)
         m.d.comb += [
@@ -189,10 +205,18 @@ class MultiplyAccumulate(wiring.Component):
             magnitude.eq(Cat(i.total ^ negative.replicate(len(i.total)), carry))]
         # The top bit is the carry, one place above the frame, so a shift by `field` places ends
         # with the integer bit of a subnormal at the top.
-        shifted, count = normalize(m, magnitude, limit=i.field, fill=negative, name="shift")
+        limit = None if self._inside else i.field
+        shifted, count = normalize(m, magnitude, limit=limit, fill=negative, name="shift")
         tail, significand = shifted[:-self._precision], shifted[-self._precision:]
         half, odd = tail[-1], significand[0]
-        beyond = (tail[:-1] ^ negative.replicate(len(tail) - 1)).any()
+        if self._inside:
+            # A negative difference, of fields next to each other, is exact: the 1 goes through a tail of ones.
+            zero = ~shifted[-1]
+            round_up = half & (odd | negative | tail[:-1].any())
+        else:
+            zero = ~(i.total.any() | carry)
+            beyond = (tail[:-1] ^ negative.replicate(len(tail) - 1)).any()
+            round_up = Mux(negative, half | (odd & ~beyond), half & (odd | beyond))
 
         o = Signal(data.StructLayout({
             "significand": self._precision, "field": i.field.shape(), "round_up": 1,
@@ -201,7 +225,7 @@ class MultiplyAccumulate(wiring.Component):
             o.significand.eq(significand),
             # One less than the field of the result: the integer bit, which a subnormal lacks, adds 1.
             o.field.eq(Mux(zero, 0, i.field - count)),
-            o.round_up.eq(Mux(negative, half | (odd & ~beyond), half & (odd | beyond))),
+            o.round_up.eq(round_up),
             o.sign.eq((i.sign ^ negative) & ~(zero & i.subtract)),
             o.special.eq(i.special),
             o.nan.eq(i.nan)]
@@ -214,7 +238,8 @@ class MultiplyAccumulate(wiring.Component):
         m.d.comb += rounded.eq(Cat(i.significand[:-1], i.field)
                                + Cat(i.round_up, C(0, fraction_bits - 1), i.significand[-1]))
         fraction, field = rounded[:fraction_bits], rounded[fraction_bits:]
-        infinite = i.special | (field >= self.accumulator.exponent_mask)
+        overflow = C(0) if self._inside else field >= self.accumulator.exponent_mask
+        infinite = i.special | overflow
         d += self.o.eq(Cat(
             Mux(infinite, Cat(C(0, fraction_bits - 1), i.nan), fraction),
             field[:self.accumulator.exponent_bits] | infinite.replicate(self.accumulator.exponent_bits),
