@@ -85,7 +85,7 @@ def _whole_units(full):
                 partial(_ask, units.fma_unit, mac.skip_question), SHORT)
     for x, w in [(x, w) for x in FP8_FORMATS for w in FP8_FORMATS] if full else QUICK_PAIRS:
         yield claim(x, w, "all formats", units.fma_unit)
-    for latency in LATENCIES if full else ():
+    for latency in LATENCIES if full else (DEFAULT_LATENCY,):
         yield claim(SMALL_FORMAT, SMALL_FORMAT, f"{lookup(SMALL_FORMAT).alias} only, pe_latency {latency}",
                     partial(_fma_unit, (SMALL_FORMAT,), latency))
 

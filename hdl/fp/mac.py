@@ -99,14 +99,15 @@ class MultiplyAccumulate(wiring.Component):
 
     @property
     def _inside(self):
-        """Whether no product comes near the accumulator's limits.
+        """Whether no product has more bits than the accumulator or comes near its limits.
 
         Beside the smallest product a subnormal is only a sticky bit, and no difference of the two is subnormal;
         beside the largest finite number the largest product is lost in rounding.
         """
         smallest = self.x_format.min_exponent + self.w_format.min_exponent
         largest = self.x_format.max_exponent + self.w_format.max_exponent + 1
-        return (smallest - 2 * self._frame_bits >= self.accumulator.min_exponent
+        return (self._product_bits <= self._precision
+                and smallest - 2 * self._frame_bits >= self.accumulator.min_exponent
                 and largest + self._frame_bits <= self.accumulator.max_exponent)
 
     @property
