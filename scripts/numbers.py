@@ -184,7 +184,7 @@ SMALL = (
     # An accumulator that reaches far below and above every product.
     (4, [_small_format(2, 3)], [_small_format(3, 1)], _small_format(5, 3)),
     # The same so far that the unit leaves out what limits need; products shorter than sums, and as long.
-    (3, [_small_format(3, 1)], [_small_format(2, 1)], _small_format(6, 2)),
+    (3, [_small_format(2, 1)], [_small_format(2, 1)], _small_format(6, 4)),
     (2, [_small_format(2, 1)], [_small_format(2, 1)], _small_format(6, 3)),
     # Products of more bits than the accumulator.
     (1, [_small_format(3, 4)], [_small_format(2, 4)], _small_format(4, 2)),

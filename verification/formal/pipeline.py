@@ -20,9 +20,9 @@ _SCRIPT = """\
 read_verilog unit.v
 hierarchy -check -top {module}
 proc
+setattr -unset init w:*
 flatten
 opt_clean
-setattr -unset init w:*
 {change}
 opt -full
 dffunmap
