@@ -14,6 +14,7 @@ from golden.gemm import gemm_program
 from golden.image import Window
 from golden.memory import ProgramError
 from golden.random_program import random_program
+from hdl.params.formats import format_pairs
 from hdl.params.isa import SEMAPHORE_MAX, EngineId, instruction_bytes
 from scripts import core_programs
 from scripts.core_programs import PAGE
@@ -147,9 +148,10 @@ def _registers(seed):
 def _gemms(config, seed):
     """Products of random shape, formats and layout."""
     rng = np.random.default_rng((seed, 1))
+    pairs = format_pairs(config.formats)
     for number in range(GEMMS):
         m, k, n = (int(size) for size in rng.integers(1, LARGEST, 3, endpoint=True))
-        dtype = tuple(str(name) for name in rng.choice(config.formats, 2))
+        dtype = pairs[rng.integers(len(pairs))]
         out_dtype, a_layout = ("float32", "bfloat16", "float8_e4m3", "int8")[number % 4], ("MK", "KM")[number % 2]
         a, b = hostile_operands(m, k, n, dtype, seed + number)
         image = gemm_program(config, m, k, n, dtype, out_dtype, a_layout=a_layout)

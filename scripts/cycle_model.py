@@ -10,6 +10,7 @@ from golden.gemm import gemm_program
 from golden.random_program import random_program
 from golden.result import WAIT
 from hdl import CoreConfig
+from hdl.params.formats import format_pairs
 from scripts.backends import Run, run_batch
 from verification.env.options import Options
 
@@ -35,8 +36,9 @@ INSTRUCTIONS = 30
 
 def products(config):
     """Yield (name, image, inputs, latency) of products of many shapes, formats, layouts and results."""
+    pairs = format_pairs(config.formats)
     for number, (m, k, n) in enumerate(SHAPES):
-        dtype = config.formats[number % len(config.formats)], config.formats[-1 - number % len(config.formats)]
+        dtype = pairs[5 * number % len(pairs)]
         out_dtype = ("float32", "bfloat16", "int8")[number % 3]
         layout = ("MK", "KM")[number // 2 % 2]
         a, b = hostile_operands(m, k, n, dtype, number)

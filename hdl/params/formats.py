@@ -9,7 +9,7 @@ from enum import IntEnum
 
 __all__ = ["ARRAY_FORMATS", "DType", "FLOAT32_LOW", "FLOAT32_PARTS", "FLOAT_FORMATS", "FORMATS", "FP8_FORMATS",
            "FloatFormat", "HIGH_BITS", "INT_FORMATS", "IntFormat", "MAC_FORMATS", "array_operands", "format_of",
-           "lookup", "lookup_pair", "operand_pairs"]
+           "format_pairs", "lookup", "lookup_pair", "operand_pairs"]
 
 
 class DType(IntEnum):
@@ -190,6 +190,11 @@ def operand_pairs(formats):
     """Return all pairs of :func:`array_operands` that the array multiplies: float32 goes only with float32."""
     operands = array_operands(formats)
     return tuple((x, w) for x in operands for w in operands if bool(x.part) == bool(w.part))
+
+
+def format_pairs(formats):
+    """Return all pairs of names of ``formats`` that the array multiplies: float32 goes only with float32."""
+    return tuple((x, w) for x in formats for w in formats if (x == "float32") == (w == "float32"))
 
 
 def lookup(name):

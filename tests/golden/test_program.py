@@ -142,7 +142,7 @@ CASES = {
         "stationary must have 1..4 partitions and 1..4 elements in each, not 4 and 5"),
     "format of the array": (
         lambda p, t: p.load_stationary(p.sbuf((4, 4), "int32")),
-        "stationary must be one of float32, .*, not int32"),
+        "stationary must be one of tfloat32, .*, not int32"),
     "all of a float32": (
         lambda p, t: p.load_stationary(p.sbuf((4, 4), "fp32")),
         "part of float32 must be 'high' or 'low', not None"),

@@ -20,6 +20,9 @@ _TOP = "lanes"
 _SCRIPT = f"""\
 read_verilog unit.v
 read_verilog wrapper.v
+hierarchy -check -top {_TOP}
+proc
+setattr -unset init w:*
 prep -top {_TOP} -flatten
 opt -full
 techmap

@@ -1,9 +1,11 @@
 """The table of number formats."""
 
+import itertools
+
 import pytest
 
-from hdl.params.formats import (FLOAT_FORMATS, FORMATS, FP8_FORMATS, INT_FORMATS, MAC_FORMATS, DType, lookup,
-                                lookup_pair)
+from hdl.params.formats import (FLOAT_FORMATS, FORMATS, FP8_FORMATS, INT_FORMATS, MAC_FORMATS, DType, format_pairs,
+                                lookup, lookup_pair, operand_pairs)
 
 TABLE = {
     # alias, s-e-m, bias, largest finite, NaN (golden/NUMBERS.md section 1)
@@ -68,3 +70,11 @@ def test_pairs(dtype, names):
 def test_bad_pairs(dtype, message):
     with pytest.raises(ValueError, match=f"^{message}$"):
         lookup_pair(dtype)
+
+
+def test_float32_goes_only_with_float32():
+    formats = ("bfloat16", "float8_e4m3", "float32")
+    assert set(format_pairs(formats)) == {*itertools.product(formats[:2], repeat=2), ("float32", "float32")}
+    pairs = operand_pairs(formats)
+    assert len(pairs) == len(set(pairs)) == 8
+    assert {(x.part != "", w.part != "") for x, w in pairs} == {(False, False), (True, True)}
